@@ -1,0 +1,55 @@
+"""The `seq2seq` command. Results go to stdout, everything else to stderr; each subcommand imports what it needs.
+
+Exit status: 0 done, 1 a user's error in one line, 2 wrong usage, 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from seq2seq import __version__
+from seq2seq.commands.demo import add_demo
+from seq2seq.commands.evaluate import add_evaluate, add_score
+from seq2seq.commands.inspect import add_inspect
+from seq2seq.commands.train import add_average, add_train
+from seq2seq.commands.translate import add_translate
+from seq2seq.errors import UserError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"seq2seq: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader has gone (as in `| head`): not an error, but Python must not flush again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print("seq2seq: interrupted", file=sys.stderr)
+        return 130
+    except OSError as error:
+        print(f"seq2seq: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All subcommands and their options."""
+    parser = argparse.ArgumentParser(
+        prog="seq2seq", description="Train, use, score and look into a small translation Transformer."
+    )
+    parser.add_argument("--version", action="version", version=f"seq2seq {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (add_train, add_translate, add_evaluate, add_score, add_average, add_inspect, add_demo):
+        add(commands)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""What several subcommands share: declaring a command, common options, reading and writing lines."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from seq2seq.errors import UserError
+
+CHUNK = 512  # input lines that are translated together
+
+Command = Callable[[argparse.Namespace], None]
+
+
+def declare(commands: Any, name: str, run: Command, summary: str, example: str) -> argparse.ArgumentParser:
+    """Add a subcommand with a summary and an example."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def model_option(parser: argparse.ArgumentParser) -> None:
+    """--model."""
+    parser.add_argument("--model", metavar="M", help="model folder, bundled name or hub id (default: en-fr, bundled)")
+
+
+def search_options(parser: argparse.ArgumentParser) -> None:
+    """--beam-size and --length-penalty."""
+    parser.add_argument("--beam-size", type=int, metavar="N", help="hypotheses kept; 1 is greedy")
+    parser.add_argument("--length-penalty", type=float, metavar="A", help="score = log-probability / length ** A")
+
+
+def write_lines(lines: Iterator[str], path: Path | None) -> None:
+    """Lines to stdout as they come, or to a file that appears when it is complete."""
+    if path is None:
+        for line in lines:
+            sys.stdout.buffer.write(line.encode() + b"\n")
+            sys.stdout.buffer.flush()
+        return
+    check_parent(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as stream:
+            stream.writelines(line.encode() + b"\n" for line in lines)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_parent(path: Path) -> None:
+    """Refuse an output file that could not be written, before any work is done."""
+    if not path.parent.is_dir():
+        raise UserError(f"--output {path}: folder {path.parent} does not exist")
+    if path.is_dir():
+        raise UserError(f"--output {path} is a folder, not a file")

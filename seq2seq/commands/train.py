@@ -1,0 +1,52 @@
+"""`seq2seq train` and `seq2seq average`."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from seq2seq.commands.common import declare
+from seq2seq.errors import UserError
+
+
+def add_train(commands: Any) -> None:
+    """Declare `seq2seq train`."""
+    parser = declare(
+        commands, "train", train, "train a model from a recipe", "seq2seq train configs/sample.toml --set train.seed=2"
+    )
+    parser.add_argument("recipe", metavar="CONFIG", type=Path, help="TOML recipe")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="run folder (default: runs/ and the recipe's name)")
+    parser.add_argument("--resume", action="store_true", help="go on from the run's last checkpoint")
+
+
+def train(options: argparse.Namespace) -> None:
+    """`seq2seq train`."""
+    from seq2seq.config import load_recipe
+
+    recipe = load_recipe(options.recipe, options.set)
+    from seq2seq.training.loop import train as run
+
+    print(run(recipe, options.output or Path("runs") / options.recipe.stem, options.resume))
+
+
+def add_average(commands: Any) -> None:
+    """Declare `seq2seq average`."""
+    parser = declare(
+        commands,
+        "average",
+        average,
+        "average the weights of checkpoints or models of one run",
+        "seq2seq average runs/en-fr/checkpoints/* --output runs/en-fr/averaged",
+    )
+    parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CHECKPOINT", help="model folders")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="new model folder")
+
+
+def average(options: argparse.Namespace) -> None:
+    """`seq2seq average`."""
+    from seq2seq.checkpoint import average_models
+
+    if options.output.exists():
+        raise UserError(f"--output {options.output} exists already")
+    average_models(options.checkpoints, options.output)
+    print(options.output)

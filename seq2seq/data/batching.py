@@ -1,0 +1,81 @@
+"""Batches of similar length under a budget of tokens, in an order that seed and epoch alone decide."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+POOL = 100  # batches' worth of sentences that are sorted by length together: even lengths, and still a shuffle
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded token ids of some pairs; the target twice, as decoder input (`<s>` first) and output (`</s>` last)."""
+
+    src: Tensor  # (B, S)
+    tgt_in: Tensor  # (B, T)
+    tgt_out: Tensor  # (B, T)
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on a device."""
+        return Batch(*(ids.to(device, non_blocking=True) for ids in (self.src, self.tgt_in, self.tgt_out)))
+
+
+@dataclass(frozen=True)
+class EncodedPair:
+    """Token ids of one pair, `</s>` included on both sides."""
+
+    src: list[int]
+    tgt: list[int]
+
+    def __len__(self) -> int:
+        return max(len(self.src), len(self.tgt))
+
+
+def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    """Rows of token ids -> (rows, longest), padded at the end."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows])
+
+
+def collate(pairs: Sequence[EncodedPair], pad_id: int, bos_id: int) -> Batch:
+    """Pairs -> one padded batch."""
+    return Batch(
+        src=pad([pair.src for pair in pairs], pad_id),
+        tgt_in=pad([[bos_id, *pair.tgt[:-1]] for pair in pairs], pad_id),
+        tgt_out=pad([pair.tgt for pair in pairs], pad_id),
+    )
+
+
+def plan_epoch(lengths: Sequence[int], batch_tokens: int, seed: int, epoch: int) -> list[list[int]]:
+    """Indices of every pair, once each, in batches of at most `batch_tokens` padded tokens, shuffled.
+
+    Pairs are shuffled, sorted by length within large pools, cut into batches, and the batches are shuffled. The
+    result depends on the arguments alone, so a run resumes from (epoch, number of batches done).
+    """
+    rng = random.Random(f"{seed}/{epoch}")
+    order = list(range(len(lengths)))
+    rng.shuffle(order)
+    mean = sum(lengths) / max(len(lengths), 1)
+    pool = max(1, round(POOL * batch_tokens / max(mean, 1)))
+    batches: list[list[int]] = []
+    for start in range(0, len(order), pool):
+        batches.extend(cut(sorted(order[start : start + pool], key=lengths.__getitem__), lengths, batch_tokens))
+    rng.shuffle(batches)
+    return batches
+
+
+def cut(order: Sequence[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Cut an order into runs whose padded size, rows * longest, stays within the budget (one row always fits)."""
+    batch: list[int] = []
+    longest = 0
+    for index in order:
+        longest = max(longest, lengths[index])
+        if batch and longest * (len(batch) + 1) > batch_tokens:
+            yield batch
+            batch, longest = [], lengths[index]
+        batch.append(index)
+    if batch:
+        yield batch

@@ -1,0 +1,82 @@
+"""Subwords by SentencePiece: one joint vocabulary, case and French spacing kept, nothing ever unknown."""
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+
+from seq2seq.config import TokenizerConfig
+from seq2seq.errors import UserError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SPACE = "▁"  # SentencePiece's sign for a space before a piece
+
+
+class Tokenizer:
+    """Text to pieces and back. Unknown characters become UTF-8 byte pieces (Kudo and Richardson 2018)."""
+
+    pad_id, bos_id, eos_id = PAD, BOS, EOS
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError:
+            raise UserError("the tokenizer is not a SentencePiece model") from None
+
+    @classmethod
+    def train(cls, sentences: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
+        """Learn the pieces. The text is taken as it is: no normalisation, so no-break spaces stay themselves."""
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.Train(
+                sentence_iterator=iter(sentences),
+                model_writer=model,
+                vocab_size=config.vocab_size,
+                model_type=config.kind,
+                character_coverage=config.character_coverage,
+                byte_fallback=True,
+                split_digits=True,
+                normalization_rule_name="identity",
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                num_threads=1,
+                minloglevel=2,
+            )
+        except (RuntimeError, OSError) as error:
+            reason = str(error).replace("\n", " ").rpartition("] ")[2] or "no text to learn from"
+            raise UserError(f"tokenizer.vocab_size = {config.vocab_size}: {reason}") from None
+        return cls(model.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read a `tokenizer.model` file."""
+        try:
+            return cls(Path(path).read_bytes())
+        except OSError:
+            raise UserError(f"tokenizer {path} is missing or cannot be read") from None
+        except UserError:
+            raise UserError(f"{path} is not a SentencePiece model") from None
+
+    def __len__(self) -> int:
+        return int(self._processor.GetPieceSize())
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text, without `<s>` and `</s>`."""
+        return list(self._processor.EncodeAsIds(text))
+
+    def encode_all(self, texts: list[str]) -> list[list[int]]:
+        """Token ids of many texts."""
+        return [list(ids) for ids in self._processor.Encode(texts)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of token ids; special ids are left out, bytes that are no UTF-8 become U+FFFD."""
+        return str(self._processor.DecodeIds([index for index in ids if index > EOS]))
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The written form of each id, as `▁bank`, `s`, `<0xE2>` or `</s>`."""
+        return [str(self._processor.IdToPiece(index)) for index in ids]

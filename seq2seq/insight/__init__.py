@@ -1,0 +1,1 @@
+"""What the model did, laid open: traces, figures, reports."""

@@ -1,0 +1,70 @@
+"""One sentence and its translation in, the attention of every layer and head out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seq2seq.checkpoint import AlignmentChoice
+from seq2seq.data.splits import Pair
+from seq2seq.errors import UserError
+from seq2seq.translation import alignment
+from seq2seq.translation.translator import SentenceTranslation, Translator
+
+VIEWS = ("cross", "encoder", "decoder")
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Weights of the three attentions of a forced pass, (layers, heads, queries, keys), with the pieces they join.
+
+    The decoder reads `<s>` and the translation without its last token; query t predicts target_tokens[t].
+    """
+
+    sentence: SentenceTranslation
+    cross: NDArray[np.float32]
+    encoder: NDArray[np.float32]
+    decoder: NDArray[np.float32]
+
+    def view(self, name: str) -> tuple[NDArray[np.float32], list[str], list[str]]:
+        """Weights of one attention with the labels of its queries (rows) and keys (columns)."""
+        source, target = self.sentence.source_tokens, self.sentence.target_tokens
+        inputs = ["<s>", *target[:-1]]
+        views = {
+            "cross": (self.cross, target, source),
+            "encoder": (self.encoder, source, source),
+            "decoder": (self.decoder, inputs, inputs),
+        }
+        if name not in views:
+            raise UserError(f"view {name!r} is not one of {', '.join(VIEWS)}")
+        return views[name]
+
+
+@torch.inference_mode()
+def inspect(translator: Translator, text: str, beam_size: int | None = None) -> Inspection:
+    """Translate a text of one sentence and lay open the forced pass over its translation."""
+    result = translator.translate(text, beam_size=beam_size)
+    if len(result.sentences) != 1:
+        raise UserError(f"inspect takes exactly one sentence, the text has {len(result.sentences)} to translate")
+    sentence = result.sentences[0]
+    trace = translator.engine.trace([sentence.source_ids], [sentence.target_ids])
+    encoder, decoder, cross = (
+        torch.stack([layer.A[0] for layer in layers]).cpu().numpy()
+        for layers in (trace.encoder, trace.decoder, trace.cross)
+    )
+    return Inspection(sentence, cross=cross, encoder=encoder, decoder=decoder)
+
+
+def aligning_layer(translator: Translator, pairs: Sequence[Pair]) -> AlignmentChoice:
+    """The decoder layer whose mean-head cross-attention aligns best on given pairs, found without gold links."""
+    tokenizer = translator.tokenizer
+    sources, targets = (
+        [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all([pair[side] for pair in pairs])] for side in (0, 1)
+    )
+    maps = []
+    for source, target, weights in zip(sources, targets, translator.engine.attention(sources, targets), strict=True):
+        words = [alignment.merge_pieces(tokenizer.pieces(ids[:-1])) for ids in (source, target)]
+        maps.append([alignment.word_attention(layer.mean(axis=0), *words) for layer in weights])
+    return AlignmentChoice(layer=alignment.choose_layer(maps))

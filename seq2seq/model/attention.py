@@ -1,0 +1,118 @@
+"""Scaled dot-product attention, several heads of it, and the cache that makes generation linear.
+
+Shapes: B batch, H heads, T queries, S keys, D d_model, K d_head.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class AttentionTrace:
+    """Everything one attention layer computed for one batch, in the letters of the formula."""
+
+    Q: Tensor  # (B, H, T, K) queries
+    K: Tensor  # (B, H, S, K) keys
+    V: Tensor  # (B, H, S, K) values
+    S: Tensor  # (B, H, T, S) scores, scaled and masked
+    A: Tensor  # (B, H, T, S) weights, each row sums to 1
+    O: Tensor  # (B, H, T, K) A V, before the output projection  # noqa: E741
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_head) + M) V  (Vaswani et al. 2017, equation 1).
+
+    q (B, H, T, K); k, v (B, H, S, K); mask broadcasts to (B, H, T, S), 0 where allowed and -inf where forbidden.
+    Returns the output (B, H, T, K), the scores and the weights (B, H, T, S).
+    """
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # (B, H, T, S)
+    if mask is not None:
+        scores = scores + mask
+    weights = scores.softmax(dim=-1)
+    return weights @ v, scores, weights
+
+
+def attend_fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The same formula as one kernel that never stores the weights; for training and decoding."""
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=None if mask is None else mask.to(q.dtype))
+
+
+@dataclass
+class KVCache:
+    """Keys and values of the target positions decoded so far, (rows, H, length, K); grows by one a step."""
+
+    k: Tensor | None = None
+    v: Tensor | None = None
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the newest positions and return all of them."""
+        self.k = k if self.k is None else torch.cat([self.k, k], dim=2)
+        self.v = v if self.v is None else torch.cat([self.v, v], dim=2)
+        return self.k, self.v
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order: beams change places and finished sentences leave."""
+        if self.k is not None and self.v is not None:
+            self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(X) = Concat(head_1 .. head_H) W_O, each head with projections of its own (section 3.2.2)."""
+
+    def __init__(self, d_model: int, heads: int, d_head: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.w_q = nn.Linear(d_model, heads * d_head)
+        self.w_k = nn.Linear(d_model, heads * d_head)
+        self.w_v = nn.Linear(d_model, heads * d_head)
+        self.w_o = nn.Linear(heads * d_head, d_model)
+
+    def split(self, x: Tensor) -> Tensor:
+        """(B, L, H*K) -> (B, H, L, K)."""
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What the attended side offers: memory (B, S, D) -> keys and values (B, H, S, K)."""
+        return self.split(self.w_k(memory)), self.split(self.w_v(memory))
+
+    def forward(
+        self,
+        x: Tensor,
+        keys_values: tuple[Tensor, Tensor] | None = None,
+        mask: Tensor | None = None,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        """Queries from x (B, T, D); keys and values from x itself, or as given. Returns (B, T, D)."""
+        k, v = self.keys_values(x) if keys_values is None else keys_values
+        if cache is not None:
+            k, v = cache.append(k, v)
+        o = attend_fused(self.split(self.w_q(x)), k, v, mask)  # (B, H, T, K)
+        return self.project(o)
+
+    def project(self, o: Tensor) -> Tensor:
+        """Concatenate the heads and project: (B, H, T, K) -> (B, T, D)."""
+        return self.w_o(o.transpose(1, 2).flatten(-2))  # type: ignore[no-any-return]
+
+    def trace(
+        self, x: Tensor, keys_values: tuple[Tensor, Tensor] | None = None, mask: Tensor | None = None
+    ) -> tuple[Tensor, AttentionTrace]:
+        """As forward, by the explicit formula; also returns every quantity in it."""
+        q = self.split(self.w_q(x))
+        k, v = self.keys_values(x) if keys_values is None else keys_values
+        o, scores, weights = attend(q, k, v, mask)
+        return self.project(o), AttentionTrace(Q=q, K=k, V=v, S=scores, A=weights, O=o)
+
+
+def padding_mask(real: Tensor) -> Tensor:
+    """real (B, S), True at tokens and False at padding -> additive mask (B, 1, 1, S)."""
+    mask = torch.zeros(real.shape, dtype=torch.get_default_dtype(), device=real.device)
+    return mask.masked_fill(~real, -math.inf)[:, None, None, :]
+
+
+def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
+    """M[i, j] = 0 for j <= i, -inf for j > i: no position sees the future. (T, T)."""
+    return torch.full((length, length), -math.inf, device=device).triu(diagonal=1)

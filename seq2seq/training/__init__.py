@@ -1,0 +1,1 @@
+"""The training loop and the state that lets it go on exactly."""

@@ -1,0 +1,77 @@
+"""What a run says while it goes on: progress bar, `metrics.jsonl`, TensorBoard if installed, picture of the curves."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from seq2seq.training.state import Progress
+
+LOG_EVERY = 50  # updates between two lines on training
+
+
+def say(message: str) -> None:
+    """One line to the person who waits."""
+    tqdm.write(message, file=sys.stderr)
+
+
+class Metrics:
+    """Sinks for the numbers of a run. On resume, lines from after the checkpoint are dropped: they will come again."""
+
+    def __init__(self, folder: Path, progress: Progress) -> None:
+        self.path = folder / "metrics.jsonl"
+        lines = [line for line in read_metrics(self.path) if line["update"] <= progress.update]
+        self.path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        interval = 0.5 if sys.stderr.isatty() else 30.0
+        self._bar = tqdm(total=progress.updates, initial=progress.update, unit="update", mininterval=interval)
+        self._board = _tensorboard(folder)
+        self._loss, self._tokens, self._since = 0.0, 0, progress.seconds
+
+    def step(self, progress: Progress, loss: float, tokens: int, lr: float, norm: float) -> None:
+        """Count one update: its summed loss in nats and its target tokens."""
+        self._loss += loss
+        self._tokens += tokens
+        self._bar.total = progress.updates
+        self._bar.update()
+        if progress.update % LOG_EVERY == 0:
+            rate = self._tokens / max(progress.seconds - self._since, 1e-9)
+            mean = self._loss / self._tokens
+            self._bar.set_postfix(loss=f"{mean:.3f}", tokens_per_second=f"{rate:,.0f}", refresh=False)
+            self.write(progress, loss=mean, learning_rate=lr, gradient_norm=norm, tokens_per_second=rate)
+            self._loss, self._tokens, self._since = 0.0, 0, progress.seconds
+
+    def write(self, progress: Progress, **values: float) -> None:
+        """One line of `metrics.jsonl`, flushed at once."""
+        row = {"update": progress.update, "epoch": progress.epoch, "seconds": round(progress.seconds, 2)}
+        with self.path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row | {name: round(value, 6) for name, value in values.items()}) + "\n")
+        if self._board is not None:
+            for name, value in values.items():
+                self._board.add_scalar(name, value, progress.update)
+
+    def close(self) -> None:
+        """Finish the bar and the board."""
+        self._bar.close()
+        if self._board is not None:
+            self._board.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The complete lines of a `metrics.jsonl`; a last line cut off by a crash is ignored."""
+    rows: list[dict[str, Any]] = []
+    for line in path.read_text(encoding="utf-8").split("\n") if path.is_file() else []:
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return rows
+
+
+def _tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder / "tensorboard"))

@@ -1,0 +1,122 @@
+"""Subwords to words, and cross-attention to word links. Pure functions on lists and arrays.
+
+Shapes: L layers, H heads, T target pieces, S source pieces (`</s>` included), I source words, J target words.
+"""
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+SPACE = "▁"
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_WORD = re.compile(r"\S+")
+_OUTER = re.compile(r"^([^\w]*)(.*?)([^\w]*)$", re.DOTALL)
+
+
+class Link(NamedTuple):
+    """Target word j draws on source word i; 0-based."""
+
+    source: int
+    target: int
+    weight: float
+
+
+class Words(NamedTuple):
+    """Words of a sentence and, for each, the indices of the pieces that make it up."""
+
+    words: list[str]
+    pieces: list[list[int]]
+
+
+def merge_pieces(pieces: Sequence[str]) -> Words:
+    """Pieces (without `</s>`) to words: split at spaces, outer punctuation apart."""
+    text, spans = _surface(pieces)
+    words: list[str] = []
+    owners: list[list[int]] = []
+    for start, end in _word_spans(text):
+        words.append(text[start:end])
+        owners.append([i for i, (a, b) in enumerate(spans) if _majority(text, a, b, start, end)])
+    return Words(words, owners)
+
+
+def _surface(pieces: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """The text that pieces spell and the span of each; byte pieces in a row share the span of what they spell."""
+    text, spans, index = "", [], 0
+    while index < len(pieces):
+        run = index
+        while run < len(pieces) and _BYTE.fullmatch(pieces[run]):
+            run += 1
+        if run > index:
+            spelled = bytes(int(piece[3:5], 16) for piece in pieces[index:run]).decode("utf-8", "replace")
+        else:
+            run, spelled = index + 1, pieces[index].replace(SPACE, " ")
+        spans.extend([(len(text), len(text) + len(spelled))] * (run - index))
+        text, index = text + spelled, run
+    return text, spans
+
+
+def _word_spans(text: str) -> list[tuple[int, int]]:
+    """Spans of the words: opening punctuation, the word itself, closing punctuation."""
+    spans = []
+    for match in _WORD.finditer(text):
+        outer = _OUTER.match(match.group())
+        assert outer is not None
+        start = match.start()
+        spans += [(start + a, start + b) for a, b in map(outer.span, (1, 2, 3)) if b > a]
+    return spans
+
+
+def _majority(text: str, a: int, b: int, start: int, end: int) -> bool:
+    """Whether the span a:b, its spaces aside, lies in start:end for the larger part (the first half of a tie)."""
+    inside = sum(1 for i in range(max(a, start), min(b, end)) if not text[i].isspace())
+    before = sum(1 for i in range(a, min(b, start)) if not text[i].isspace())
+    after = sum(1 for i in range(max(a, end), b) if not text[i].isspace())
+    return inside > before and inside >= after and inside > 0
+
+
+def word_attention(attention: Array, source: Words, target: Words) -> Array:
+    """(T, S) weights between pieces -> (J, I) between words: summed over source pieces, averaged over target pieces.
+
+    The columns of `</s>` belong to no word, so rows sum to less than 1 by what `</s>` drew.
+    """
+    columns = [attention[:, pieces].sum(axis=1) for pieces in source.pieces]
+    by_source = np.stack(columns, axis=1) if columns else np.zeros((len(attention), 0), dtype=attention.dtype)
+    rows = [by_source[pieces].mean(axis=0) for pieces in target.pieces]
+    return np.stack(rows) if rows else np.zeros((0, by_source.shape[1]), dtype=attention.dtype)
+
+
+def links(words: Array) -> list[Link]:
+    """(J, I) word attention -> for every target word the source word that it draws on most."""
+    if words.shape[1] == 0:
+        return []
+    return [Link(int(i), j, float(words[j, i])) for j, i in enumerate(words.argmax(axis=1))]
+
+
+def agreement(first: Sequence[Link], second: Sequence[Link]) -> float:
+    """Share of links that two sets have in common (F1), 0 to 1."""
+    a, b = ({(link.source, link.target) for link in found} for found in (first, second))
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
+
+
+def choose_layer(maps: Sequence[Sequence[Array]]) -> int:
+    """The layer whose mean-head links agree best with its neighbours', over sentences of (L) word maps.
+
+    A choice without gold links: attention that aligns is stable from layer to layer, attention that does something
+    else is not (the idea of agreement as in Chen et al. 2020, section 4, there between two directions).
+    """
+    layers = len(maps[0]) if maps else 0
+    if layers < 2:
+        return 0
+    totals = np.zeros(layers)
+    for sentence in maps:
+        found = [links(words) for words in sentence]
+        between = [agreement(a, b) for a, b in itertools.pairwise(found)]
+        for layer in range(layers):
+            near = between[max(layer - 1, 0) : layer + 1]
+            totals[layer] += sum(near) / len(near)
+    return int(totals.argmax())

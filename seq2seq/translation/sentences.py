@@ -1,0 +1,100 @@
+"""A text to the sentences in it and back, nothing lost.
+
+Joining the pieces gives the text again, character for character. What lies between sentences (spaces, line ends,
+emoji) and what has nothing to translate (numbers, punctuation) is kept as it is.
+"""
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+# Abbreviations that are followed by a name or a number rather than by the end of a sentence.
+_TITLES = "mr mrs ms dr prof st sr jr rev gen col capt lt sgt hon pres gov sen rep m mme mlle"
+_REFERENCES = "no nos vol pp fig vs e.g i.e cf approx mt ave jan feb mar apr jun jul aug sep sept oct nov dec"
+ABBREVIATIONS = frozenset(f"{_TITLES} {_REFERENCES}".split())
+_LINE = re.compile(r"[^\n]*\n?")
+_END = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+(?=[\"'“‘«(\[¿¡—-]*[^\W_a-zß-ÿ]|[^\w\s\"'“‘«(\[.,;:!?])")
+_LAST_WORD = re.compile(r"([^\W\d_](?:[\w.]*[^\W_])?)\.[\"'”’»)\]]*\s+$")
+_SYMBOLS = ("So", "Cs", "Co")  # emoji and pictographs
+_JOINERS = "\u200d\ufe0e\ufe0f\u20e3"  # what glues emoji together
+_SKIN = range(0x1F3FB, 0x1F400)
+
+
+class Piece(NamedTuple):
+    """A stretch of a text; only what is translatable goes to the model."""
+
+    text: str
+    translatable: bool
+
+
+def split_text(text: str) -> list[Piece]:
+    """Lines, then sentences, then what surrounds them."""
+    pieces: list[Piece] = []
+    for line in _LINE.findall(text):
+        for sentence in split_sentences(line):
+            pieces.extend(_around_symbols(sentence))
+    return pieces
+
+
+def split_sentences(line: str) -> list[str]:
+    """Cut a line after every sentence; the space after a sentence stays with it."""
+    sentences, start = [], 0
+    for match in _END.finditer(line):
+        if not _is_abbreviation(line[start : match.end()]):
+            sentences.append(line[start : match.end()])
+            start = match.end()
+    if start < len(line):
+        sentences.append(line[start:])
+    return sentences
+
+
+def _is_abbreviation(sentence: str) -> bool:
+    """Whether the full stop belongs to the last word: a known abbreviation or an initial."""
+    match = _LAST_WORD.search(sentence)
+    if match is None:
+        return False
+    word = match.group(1)
+    return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
+
+
+def _around_symbols(sentence: str) -> list[Piece]:
+    """Sentence text apart from emoji and from the white space at either end of each stretch."""
+    pieces: list[Piece] = []
+    for stretch in _stretches(sentence):
+        core = stretch.strip()
+        if not has_words(core) or _is_symbol(core[0]):
+            pieces.append(Piece(stretch, translatable=False))
+            continue
+        start = stretch.index(core)
+        around = (Piece(stretch[:start], False), Piece(core, True), Piece(stretch[start + len(core) :], False))
+        pieces.extend(piece for piece in around if piece.text)
+    return pieces
+
+
+def _stretches(sentence: str) -> list[str]:
+    """Runs of symbols and runs of everything else, in order."""
+    runs: list[str] = []
+    symbolic = False
+    for character in sentence:
+        symbol = _is_symbol(character) or (symbolic and character in _JOINERS)
+        if runs and symbol == symbolic:
+            runs[-1] += character
+        else:
+            runs.append(character)
+        symbolic = symbol
+    return runs
+
+
+def _is_symbol(character: str) -> bool:
+    return (unicodedata.category(character) in _SYMBOLS and character not in "°©®™") or ord(character) in _SKIN
+
+
+def has_words(text: str) -> bool:
+    """Whether there is a letter, and so something to translate."""
+    return any(character.isalpha() for character in text)
+
+
+def tidy(sentence: str) -> str:
+    """What the model reads: one space between words, no control and no invisible formatting characters."""
+    visible = (c for c in sentence if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf"))
+    return " ".join("".join(visible).split())
