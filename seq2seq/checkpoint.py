@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -47,6 +48,15 @@ class ModelInfo(Section):
     decode: DecodeConfig = DecodeConfig()
     alignment: AlignmentChoice | None = None
     confidence: dict[str, float] | None = None
+
+    @model_validator(mode="after")
+    def _check_alignment(self) -> Self:
+        layers, heads = self.model.decoder_layers, self.model.heads
+        if self.alignment is not None and self.alignment.layer >= layers:
+            raise ValueError(f"alignment.layer = {self.alignment.layer}, but the decoder has {layers} layers")
+        if self.alignment is not None and self.alignment.head is not None and self.alignment.head >= heads:
+            raise ValueError(f"alignment.head = {self.alignment.head}, but a layer has {heads} heads")
+        return self
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,11 @@ def replacing(folder: Path) -> Iterator[Path]:
         if folder.exists():
             old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.old")
             folder.rename(old)
-            temporary.rename(folder)
+            try:
+                temporary.rename(folder)
+            except BaseException:
+                old.rename(folder)
+                raise
             shutil.rmtree(old)
         else:
             temporary.rename(folder)

@@ -55,6 +55,9 @@ def check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Non
         raise UserError(f"{len(hypotheses)} hypotheses but {len(references)} references: they must be line-parallel")
     if not hypotheses:
         raise UserError("there is nothing to score: no hypothesis")
+    missing = next((number for number, refs in enumerate(references, 1) if not refs), None)
+    if missing is not None:
+        raise UserError(f"sentence {missing} has no reference")
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,8 @@ def _report(
         print(json.dumps(values, indent=2))
         return
     _print_scores(scores, comparisons)
+    if baseline == hypotheses:
+        print("the translations are the baseline's, word for word", file=sys.stderr)
 
 
 def _print_scores(scores: "Scores", comparisons: "list[Comparison]") -> None:

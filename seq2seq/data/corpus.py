@@ -50,11 +50,11 @@ def load_corpus(config: DataConfig) -> Corpus:
     """Read, split and clean the corpus that a recipe names."""
     given = {name: _pairs(load_dataset(config, name)) for name in available_splits(config)}
     if not {"dev", "test"} & set(given):
-        split = split_pairs(given["train"])
+        split = _split(given["train"], config)
     elif "dev" in given:
         split = Split(given["train"], given["dev"], given.get("test", []))
     else:
-        train, dev, more_dev = split_pairs(given["train"])
+        train, dev, more_dev = _split(given["train"], config)
         split = Split(train, dev + more_dev, given["test"])
     split = split._replace(dev=distinct(split.dev), test=distinct(split.test))
     # One overlap is looked for among dev and train, too: a sentence to choose by must not be one to report on.
@@ -63,6 +63,17 @@ def load_corpus(config: DataConfig) -> Corpus:
     if not train:
         raise UserError(f"data.dataset = {config.dataset!r}: no training pair is left after cleaning ({dropped})")
     return Corpus(Split(train, dev, split.test), dropped)
+
+
+def _split(pairs: list[Pair], config: DataConfig) -> Split:
+    """The split rule, by the English side in either direction, so that both directions share one test set."""
+    if config.target != "en":
+        return split_pairs(pairs)
+    return Split(*(_swapped(part) for part in split_pairs(_swapped(pairs))))
+
+
+def _swapped(pairs: list[Pair]) -> list[Pair]:
+    return [Pair(target, source) for source, target in pairs]
 
 
 def load_split(config: DataConfig, name: str) -> list[Pair]:
@@ -108,16 +119,17 @@ def _paths(config: DataConfig, split: str) -> list[Path]:
     languages = (config.source, config.target)
     if config.dataset == "files":
         return [Path(name) for name in getattr(config, split)]
+    if config.dataset not in ("sample", "tatoeba", "multi30k"):
+        known = "sample, tatoeba, multi30k, files, hub:OWNER/NAME"
+        raise UserError(f"data.dataset = {config.dataset!r} is not one of {known}")
     if set(languages) != {"en", "fr"}:
         raise UserError(f"data.dataset = {config.dataset!r} is English-French, not {languages[0]}-{languages[1]}")
     if config.dataset == "sample":
         return [SAMPLE]
     if config.dataset == "tatoeba":
         return [fetch("tatoeba/fra-eng.zip", TATOEBA_URL)]
-    if config.dataset == "multi30k":
-        names = [f"{MULTI30K_SPLITS.get(split, split)}.{language}.gz" for language in languages]
-        return [fetch(f"multi30k/{name}", MULTI30K_URL + name) for name in names]
-    raise UserError(f"data.dataset = {config.dataset!r} is not one of sample, tatoeba, multi30k, files, hub:OWNER/NAME")
+    names = [f"{MULTI30K_SPLITS.get(split, split)}.{language}.gz" for language in languages]
+    return [fetch(f"multi30k/{name}", MULTI30K_URL + name) for name in names]
 
 
 def fetch(name: str, url: str) -> Path:
@@ -129,7 +141,9 @@ def fetch(name: str, url: str) -> Path:
             raise UserError(f"{MIRROR} is set, so the net is not used, but {path} does not exist")
         return path
     download = datasets.DownloadConfig(
-        storage_options={"https": {"headers": {"User-Agent": "Mozilla/5.0 (seq2seq)"}}}, max_retries=2
+        storage_options={"https": {"headers": {"User-Agent": "Mozilla/5.0 (seq2seq)"}}},
+        max_retries=2,
+        use_etag=False,  # a file in the cache is used without asking the net whether there is a newer one
     )
     try:
         return Path(datasets.DownloadManager(download_config=download).download(url))
@@ -139,8 +153,8 @@ def fetch(name: str, url: str) -> Path:
 
 
 def _dataset(pairs: Iterable[files.RawPair]) -> datasets.Dataset:
-    sources, targets = zip(*pairs, strict=True)
-    return datasets.Dataset.from_dict({"source": list(sources), "target": list(targets)})
+    rows = list(pairs)
+    return datasets.Dataset.from_dict({"source": [row[0] for row in rows], "target": [row[1] for row in rows]})
 
 
 def _hub(config: DataConfig) -> dict[str, datasets.Dataset]:

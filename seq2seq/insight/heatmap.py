@@ -16,8 +16,9 @@ from seq2seq.translation import alignment
 from seq2seq.translation.alignment import Words, merge_pieces
 from seq2seq.translation.translator import SentenceTranslation
 
-STRONG = 0.66  # from this weight on the text of a cell flips between black and white (see heatmap.css)
+STRONG = 0.7  # from this weight on the text of a cell flips between black and white (see heatmap.css)
 _NUMBERS_UP_TO = 24  # columns; in wider maps the numbers have no room and stay in the titles
+_FAINT = 0.005  # smaller weights, which would read 0.00, leave their cell empty
 _HINT = "Point at, tap or tab to a word to see what it draws on, or what draws on it."
 # A saved page may hold anybody's text: whatever it says, nothing is loaded.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -75,7 +76,8 @@ def heatmap_fragment(map: HeatMap) -> str:
     return (
         f'<figure class="heatmap{dense}"><figcaption>{caption}</figcaption>'
         f'<output aria-live="polite" data-hint="{_HINT}">{_HINT}</output>'
-        f'<div class="heatmap-box" tabindex="0" role="region" aria-label="{caption}"><table>'
+        f'<div class="heatmap-box" tabindex="0" role="region" aria-label="{caption}">'
+        f'<table style="--columns:{len(map.columns)}">'
         f'<thead><tr><th class="corner" aria-hidden="true"></th>{heads}</tr></thead>'
         f"<tbody>{_rows(map)}</tbody></table></div></figure>"
     )
@@ -99,7 +101,8 @@ def _row(index: int, word: str, columns: list[str], weights: NDArray[np.floating
 def _cell(row: str, column: str, weight: float) -> str:
     """One weight between two escaped words."""
     strong = ' class="strong"' if weight >= STRONG else ""
-    return f'<td{strong} style="--w:{weight:.4f}" title="{row} ← {column} {weight:.4f}">{weight:.2f}</td>'
+    number = f"{weight:.2f}" if weight >= _FAINT else ""
+    return f'<td{strong} style="--w:{weight:.4f}" title="{row} ← {column} {weight:.4f}">{number}</td>'
 
 
 def heatmap_page(map: HeatMap, heading: str) -> str:

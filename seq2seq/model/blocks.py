@@ -77,7 +77,7 @@ class EncoderBlock(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """x (B, S, D) -> (B, S, D)."""
         x = x + self.dropout(self.attention(self.attention_norm(x), mask=mask))
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))  # type: ignore[no-any-return]
 
     def trace(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, AttentionTrace]:
         """As forward without dropout; also returns what self-attention computed."""
@@ -112,7 +112,7 @@ class DecoderBlock(nn.Module):
         grouped = queries.reshape(memory[0].size(0), -1, queries.size(-1))  # (N, beam * T, D)
         attended = self.cross_attention(grouped, keys_values=memory, mask=mask).reshape(x.shape)
         x = x + self.dropout(attended)
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))  # type: ignore[no-any-return]
 
     def trace(
         self, x: Tensor, memory: KeysValues, causal: Tensor | None, mask: Tensor | None

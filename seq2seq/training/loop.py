@@ -30,8 +30,8 @@ def train(recipe: Recipe, folder: Path, resume: bool = False) -> Path:
     """Train as the recipe says, or go on exactly where a run stopped. Returns the folder of the best model."""
     run = prepare(recipe, folder, resume)
     config, progress = recipe.train, run.state.progress
-    if progress.update == progress.updates:
-        say(f"nothing left to do: {folder} has finished its {progress.updates:,} updates")
+    if progress.update == progress.updates or 0 < config.patience <= progress.since_best:
+        say(f"nothing left to do: {folder} has ended after {progress.update:,} updates")
         return folder / "model"
     metrics = Metrics(folder, progress)
     batches = stream(encode_pairs(run.corpus.split.train, run.tokenizer), config, progress, run.tokenizer)
@@ -90,7 +90,7 @@ def stream(
 def plan_updates(config: TrainConfig, progress: Progress) -> None:
     """Turn `train.minutes` into a number of updates, once, from the speed of the first ones.
 
-    It happens within the warm-up, whose learning rates do not depend on the number of updates in all.
+    Until then the learning rate does not depend on the number of updates in all.
     """
     if progress.updates is None and config.minutes and progress.update >= min(PLAN_AT, max(config.warmup, 20)):
         per_update = progress.seconds / progress.update

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -82,16 +83,24 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, started: bool) -> N
         raise UserError(f"{folder} holds no checkpoint to resume from")
     now = recipe.model_dump(mode="json")
     if started:
-        before = json.loads(path.read_text(encoding="utf-8"))
-        for section, values in now.items():
-            for key, value in values.items():
-                if key not in FREE_TO_CHANGE and before.get(section, {}).get(key) != value:
-                    raise UserError(
-                        f"{section}.{key} = {value!r} is not the run's {before.get(section, {}).get(key)!r}: "
-                        f"a run resumes as itself; start another with --output"
-                    )
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+            changed = _changed(before, now)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path} is missing or damaged, so {folder} cannot be resumed: {error}") from None
+        if changed:
+            raise UserError(f"{changed}: a run resumes as itself; start another with --output")
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _changed(before: dict[str, Any], now: dict[str, Any]) -> str | None:
+    """The first setting in which two recipes differ and must not."""
+    for section, values in now.items():
+        for key, value in values.items():
+            if key not in FREE_TO_CHANGE and before[section][key] != value:
+                return f"{section}.{key} = {value!r} is not the run's {before[section][key]!r}"
+    return None
 
 
 def pick_device(config: TrainConfig) -> torch.device:

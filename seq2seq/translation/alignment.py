@@ -86,15 +86,17 @@ def word_attention(attention: Array, source: Words, target: Words) -> Array:
     """
     columns = [attention[:, pieces].sum(axis=1) for pieces in source.pieces]
     by_source = np.stack(columns, axis=1) if columns else np.zeros((len(attention), 0), dtype=attention.dtype)
-    rows = [by_source[pieces].mean(axis=0) for pieces in target.pieces]
+    nothing = np.zeros(by_source.shape[1], dtype=attention.dtype)  # a mark whose piece belongs to the word before it
+    rows = [by_source[pieces].mean(axis=0) if pieces else nothing for pieces in target.pieces]
     return np.stack(rows) if rows else np.zeros((0, by_source.shape[1]), dtype=attention.dtype)
 
 
 def links(words: Array) -> list[Link]:
-    """(J, I) word attention -> for every target word the source word that it draws on most."""
+    """(J, I) word attention -> for every target word the source word that it draws on most, if it draws on any."""
     if words.shape[1] == 0:
         return []
-    return [Link(int(i), j, float(words[j, i])) for j, i in enumerate(words.argmax(axis=1))]
+    best = ((int(i), j, float(words[j, i])) for j, i in enumerate(words.argmax(axis=1)))
+    return [Link(*link) for link in best if link[2] > 0]
 
 
 def agreement(first: Sequence[Link], second: Sequence[Link]) -> float:

@@ -13,8 +13,10 @@ _TITLES = "mr mrs ms dr prof st sr jr rev gen col capt lt sgt hon pres gov sen r
 _REFERENCES = "no nos vol pp fig vs e.g i.e cf approx mt ave jan feb mar apr jun jul aug sep sept oct nov dec"
 ABBREVIATIONS = frozenset(f"{_TITLES} {_REFERENCES}".split())
 _LINE = re.compile(r"[^\n]*\n?")
-_END = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+(?=[\"'“‘«(\[¿¡—-]*[^\W_a-zß-ÿ]|[^\w\s\"'“‘«(\[.,;:!?])")
-_LAST_WORD = re.compile(r"([^\W\d_](?:[\w.]*[^\W_])?)\.[\"'”’»)\]]*\s+$")
+# Possessive, and tried once a run of marks: the time grows with the text's length and not with its square.
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s++(?=[\"'“‘«(\[¿¡—-]*[^\W_a-zß-ÿ]|[^\w\s\"'“‘«(\[.,;:!?])")
+_LAST_WORD = re.compile(r"([^\W\d_](?:[\w.]*[^\W_])?)\.[\"'”’»)\]]*$")
+_LONGEST_ABBREVIATION = 20  # characters, closing quotes included
 _SYMBOLS = ("So", "Cs", "Co")  # emoji and pictographs
 _JOINERS = "\u200d\ufe0e\ufe0f\u20e3"  # what glues emoji together
 _SKIN = range(0x1F3FB, 0x1F400)
@@ -50,7 +52,7 @@ def split_sentences(line: str) -> list[str]:
 
 def _is_abbreviation(sentence: str) -> bool:
     """Whether the full stop belongs to the last word: a known abbreviation or an initial."""
-    match = _LAST_WORD.search(sentence)
+    match = _LAST_WORD.search(sentence.rstrip()[-_LONGEST_ABBREVIATION:])
     if match is None:
         return False
     word = match.group(1)
@@ -59,16 +61,17 @@ def _is_abbreviation(sentence: str) -> bool:
 
 def _around_symbols(sentence: str) -> list[Piece]:
     """Sentence text apart from emoji and from the white space at either end of each stretch."""
-    pieces: list[Piece] = []
-    for stretch in _stretches(sentence):
-        core = stretch.strip()
-        if not has_words(core) or _is_symbol(core[0]):
-            pieces.append(Piece(stretch, translatable=False))
-            continue
-        start = stretch.index(core)
-        around = (Piece(stretch[:start], False), Piece(core, True), Piece(stretch[start + len(core) :], False))
-        pieces.extend(piece for piece in around if piece.text)
-    return pieces
+    return [piece for stretch in _stretches(sentence) for piece in trim(stretch)]
+
+
+def trim(stretch: str) -> list[Piece]:
+    """Words apart from the white space around them; a stretch without words is kept whole, untranslated."""
+    core = stretch.strip()
+    if not has_words(core):
+        return [Piece(stretch, translatable=False)] if stretch else []
+    start = stretch.index(core)
+    around = (Piece(stretch[:start], False), Piece(core, True), Piece(stretch[start + len(core) :], False))
+    return [piece for piece in around if piece.text]
 
 
 def _stretches(sentence: str) -> list[str]:

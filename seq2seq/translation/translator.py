@@ -1,6 +1,7 @@
 """Text to Translation: the one door that command line, service, demo and evaluation share."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from seq2seq.translation import alignment
 from seq2seq.translation.alignment import Array, Link, Words, merge_pieces
 from seq2seq.translation.engine import TorchEngine
 from seq2seq.translation.search import Hypothesis
-from seq2seq.translation.sentences import Piece, split_text, tidy
+from seq2seq.translation.sentences import Piece, split_text, tidy, trim
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ class Translator:
         return cls(load_model(name))
 
     @overload
-    def translate(
+    def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str], too
         self,
         text: str,
         *,
@@ -238,10 +239,11 @@ class Translator:
         beam_size 1 is greedy; beam_size and length_penalty default to the model's own; n_best at most beam_size.
         attention=False skips the extra pass that attention and alignment need.
         """
-        texts = [text] if isinstance(text, str) else list(text)
-        wrong = next((item for item in texts if not isinstance(item, str)), None)
-        if wrong is not None:
-            raise UserError(f"text {wrong!r} is a {type(wrong).__name__}, not a string")
+        several = isinstance(text, Iterable) and not isinstance(text, str | bytes)
+        texts: list[str] = list(text) if several else [text]  # type: ignore[list-item]
+        for item in texts:
+            if not isinstance(item, str):
+                raise UserError(f"text {item!r} is a {type(item).__name__}, not a string")
         beam = self.info.decode.beam_size if beam_size is None else beam_size
         alpha = self.info.decode.length_penalty if length_penalty is None else length_penalty
         self._check(beam, n_best, alpha, format)
@@ -255,35 +257,41 @@ class Translator:
     def _check(self, beam_size: int, n_best: int, alpha: float, format: str) -> None:
         if format != "text":
             raise UserError(f"format {format!r} is not one of text")
+        for name, value in (("beam_size", beam_size), ("n_best", n_best)):
+            if not isinstance(value, int):
+                raise UserError(f"{name} {value!r} is not a whole number")
         if not 1 <= beam_size <= 64:
             raise UserError(f"beam_size {beam_size} is not between 1 and 64")
         if not 1 <= n_best <= beam_size:
             raise UserError(f"n_best {n_best} is not between 1 and beam_size = {beam_size}")
-        if alpha < 0:
-            raise UserError(f"length_penalty {alpha} is negative")
+        if not (isinstance(alpha, int | float) and 0 <= alpha < math.inf):
+            raise UserError(f"length_penalty {alpha!r} is not a number from 0 up")
 
     def _fit(self, pieces: list[Piece]) -> Iterator[Piece]:
         """Pieces with sentences that are too long for the model cut at a comma, else at a space, else anywhere."""
         for piece in pieces:
             rest = piece.text
             while piece.translatable and (end := self._cut_point(rest)) < len(rest):
-                body = rest[:end].rstrip()
-                yield Piece(body, True)
-                if body != rest[:end]:
-                    yield Piece(rest[len(body) : end], False)
+                yield from trim(rest[:end])
                 rest = rest[end:]
-            yield Piece(rest, piece.translatable)
+            yield from trim(rest)
 
     def _cut_point(self, sentence: str) -> int:
         """Where the first part that fits ends; the sentence's length if all of it fits."""
         limit = self.info.decode.max_source_tokens - 1
-        if len(sentence) <= limit or len(self.tokenizer.encode(tidy(sentence))) <= limit:
-            return len(sentence)
-        low, high = 1, len(sentence)  # the longest prefix that fits, by bisection
+
+        def fits(end: int) -> bool:
+            return len(self.tokenizer.encode(tidy(sentence[:end]))) <= limit
+
+        high = 4 * limit
+        while fits(high):  # doubled rather than started at the end, so that a long text is not encoded again and again
+            if high >= len(sentence):
+                return len(sentence)
+            high *= 2
+        low, high = 1, min(high, len(sentence)) - 1  # the longest prefix that fits, by bisection
         while low < high:
             middle = (low + high + 1) // 2
-            fits = len(self.tokenizer.encode(tidy(sentence[:middle]))) <= limit
-            low, high = (middle, high) if fits else (low, middle - 1)
+            low, high = (middle, high) if fits(middle) else (low, middle - 1)
         prefix = sentence[:low]
         for marks in (",;:", " \t"):
             end = max(prefix.rfind(mark) for mark in marks) + 1

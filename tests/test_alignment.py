@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from seq2seq.translation.alignment import Link, Words, agreement, choose_layer, links, merge_pieces, word_attention
+
+
+def test_pieces_join_to_words_at_spaces():
+    assert merge_pieces(["▁The", "▁ban", "k", "▁is", "▁old"]) == Words(
+        ["The", "bank", "is", "old"], [[0], [1, 2], [3], [4]]
+    )
+
+
+def test_outer_punctuation_stands_apart():
+    assert merge_pieces(["▁(", "W", "ell", ",", "▁yes", "!", ")"]) == Words(
+        ["(", "Well", ",", "yes", "!)"], [[0], [1, 2], [3], [4], [5, 6]]
+    )
+
+
+def test_inner_punctuation_stays_in_the_word():
+    assert merge_pieces(["▁l", "'", "école", "▁peut", "-", "être"]) == Words(
+        ["l'école", "peut-être"], [[0, 1, 2], [3, 4, 5]]
+    )
+    assert merge_pieces(["▁s", "’", "il"]).words == ["s’il"]
+
+
+def test_a_french_mark_after_a_space_is_a_word():
+    assert merge_pieces(["▁Ça", "▁va", "▁?"]) == Words(["Ça", "va", "?"], [[0], [1], [2]])
+    assert merge_pieces(["▁«", "▁Oui", "▁»"]).words == ["«", "Oui", "»"]
+
+
+def test_byte_pieces_belong_to_the_character_that_they_spell():
+    pieces = ["▁c", "<0xC5>", "<0x93>", "ur", "▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]
+    assert merge_pieces(pieces) == Words(["cœur", "😀"], [[0, 1, 2, 3], [5, 6, 7, 8]])
+
+
+def test_bytes_that_spell_no_character_are_the_replacement_sign():
+    assert merge_pieces(["▁a", "<0xC5>"]).words == ["a", "\ufffd"]
+
+
+def test_a_piece_across_two_words_belongs_to_the_larger_part():
+    assert merge_pieces(["▁no", "t,", "▁x"]) == Words(["not", ",", "x"], [[0, 1], [], [2]])
+
+
+def test_a_lone_space_piece_belongs_to_no_word():
+    assert merge_pieces(["▁", "a"]) == Words(["a"], [[1]])
+    assert merge_pieces(["▁"]) == Words([], [])
+    assert merge_pieces([]) == Words([], [])
+
+
+SOURCE = Words(["unhappy", "cat"], [[0, 1], [2]])
+TARGET = Words(["chat", "malheureux"], [[0], [1, 2]])
+WEIGHTS = np.array(
+    [
+        [0.1, 0.1, 0.7, 0.1],  # chat
+        [0.5, 0.3, 0.1, 0.1],  # mal
+        [0.3, 0.3, 0.2, 0.2],  # heureux
+        [0.0, 0.1, 0.1, 0.8],  # </s>
+    ],
+    dtype=np.float32,
+)
+
+
+def test_word_attention_sums_source_pieces_and_averages_target_pieces():
+    assert word_attention(WEIGHTS, SOURCE, TARGET) == pytest.approx(np.array([[0.2, 0.7], [0.7, 0.15]]))
+
+
+def test_a_word_without_a_piece_of_its_own_draws_nothing():
+    words = word_attention(WEIGHTS, Words(["a", ","], [[0, 1, 2], []]), Words(["b", ","], [[0], []]))
+    assert words == pytest.approx(np.array([[0.9, 0.0], [0.0, 0.0]]))
+
+
+def test_word_attention_of_no_words_is_empty():
+    assert word_attention(WEIGHTS, Words([], []), TARGET).shape == (2, 0)
+    assert word_attention(WEIGHTS, SOURCE, Words([], [])).shape == (0, 2)
+
+
+def test_a_target_word_links_to_the_source_word_it_draws_on_most():
+    assert links(np.array([[0.2, 0.7], [0.75, 0.125]])) == [Link(1, 0, 0.7), Link(0, 1, 0.75)]
+
+
+def test_there_is_no_link_without_source_or_target_words():
+    assert links(np.zeros((2, 0))) == []
+    assert links(np.zeros((0, 2))) == []
+
+
+def test_a_word_that_draws_nothing_has_no_link():
+    assert links(np.array([[0.0, 0.0], [0.1, 0.2]])) == [Link(1, 1, 0.2)]
+
+
+def test_agreement_is_the_share_of_common_links():
+    one, two = [Link(0, 0, 0.9), Link(1, 1, 0.8)], [Link(0, 0, 0.5), Link(2, 1, 0.6)]
+    assert agreement(one, one) == 1.0
+    assert agreement(one, two) == 0.5
+    assert agreement(one, []) == 0.0
+    assert agreement([], []) == 0.0
+
+
+def diagonal(shift: int) -> np.ndarray:
+    return np.roll(np.eye(6, dtype=np.float32), shift, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "layer"),
+    [
+        ([0, 1, 2, 2, 2, 3], 3),  # the middle of the three layers that agree
+        ([0, 0, 0, 1, 2, 3], 0),  # the first layer has one neighbour, and agrees with it wholly
+        ([3, 2, 1, 0, 0], 4),
+        ([5], 0),
+    ],
+)
+def test_the_chosen_layer_agrees_best_with_its_neighbours(shifts, layer):
+    assert choose_layer([[diagonal(shift) for shift in shifts]] * 3) == layer
+
+
+def test_without_sentences_the_first_layer_is_chosen():
+    assert choose_layer([]) == 0

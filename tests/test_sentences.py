@@ -1,0 +1,117 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seq2seq.translation.sentences import Piece, has_words, split_sentences, split_text, tidy, trim
+
+TRICKY = "ab É.!?…,;:7 \n\r\t\u2028\u00a0\u202f\"'“”«»()[]—-😀🎉\u200d\ufe0f🏽\u00ad\x00\ud800"
+
+
+def translatable(text: str) -> list[str]:
+    return [piece.text for piece in split_text(text) if piece.translatable]
+
+
+@given(st.text(alphabet=st.sampled_from(TRICKY), max_size=60) | st.text(max_size=40))
+def test_joining_the_pieces_gives_the_text_again(text):
+    assert "".join(piece.text for piece in split_text(text)) == text
+
+
+@given(st.text(alphabet=st.sampled_from(TRICKY), max_size=60))
+def test_what_is_translated_has_words_one_line_and_no_space_around_it(text):
+    for piece in translatable(text):
+        assert has_words(piece)
+        assert piece == piece.strip()
+        assert "\n" not in piece
+        assert tidy(piece)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("The cat sleeps. The dog runs.", ["The cat sleeps.", "The dog runs."]),
+        ("Really?! Yes! No? Go.", ["Really?!", "Yes!", "No?", "Go."]),
+        ("Mr. Brown met Dr. Green. They spoke.", ["Mr. Brown met Dr. Green.", "They spoke."]),
+        ("We saw birds, e.g. Robins. Nice!", ["We saw birds, e.g. Robins.", "Nice!"]),
+        ("J. R. Tolkien wrote it. Read it.", ["J. R. Tolkien wrote it.", "Read it."]),
+        ("See No. 5 and vol. 2. Then stop.", ["See No. 5 and vol. 2.", "Then stop."]),
+        ("It was I. He left.", ["It was I.", "He left."]),
+        ("It costs 3.50 euros. Take 2.", ["It costs 3.50 euros.", "Take 2."]),
+        ("Version 1.2.3 is out. 20 people came.", ["Version 1.2.3 is out.", "20 people came."]),
+        ('"Stop." He ran.', ['"Stop."', "He ran."]),
+        ("“Who?” “Me.”", ["“Who?”", "“Me.”"]),
+        ("He left (at last.) She stayed.", ["He left (at last.)", "She stayed."]),
+        ("Well... maybe not. Wait... What?", ["Well... maybe not.", "Wait...", "What?"]),
+        ("Oh… I see.", ["Oh…", "I see."]),
+        ("He asked why? and left.", ["He asked why? and left."]),
+        ("Visit example.org today. Élan counts.", ["Visit example.org today.", "Élan counts."]),
+        ("No full stop at the end", ["No full stop at the end"]),
+        ("One.Two", ["One.Two"]),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text, sentences):
+    assert translatable(text) == sentences
+
+
+def test_the_space_after_a_sentence_stays_with_it():
+    assert split_sentences("One.  Two. \n") == ["One.  ", "Two. \n"]
+
+
+def test_emoji_stand_apart_from_the_sentences_around_them():
+    assert split_text("I am happy. 😀 The cat 👩🏽‍🚀 sleeps") == [
+        Piece("I am happy.", True),
+        Piece(" ", False),
+        Piece("😀", False),
+        Piece(" ", False),
+        Piece("The cat", True),
+        Piece(" ", False),
+        Piece("👩🏽‍🚀", False),
+        Piece(" ", False),
+        Piece("sleeps", True),
+    ]
+
+
+def test_signs_that_belong_to_words_are_no_emoji():
+    assert translatable("It is 20 °C in Windows® today.") == ["It is 20 °C in Windows® today."]
+
+
+def test_blank_lines_indentation_and_windows_line_ends_are_kept_between_sentences():
+    text = "  One.\r\n\r\n\tTwo. \n\n"
+    assert translatable(text) == ["One.", "Two."]
+    assert "".join(piece.text for piece in split_text(text) if not piece.translatable) == "  \r\n\r\n\t \n\n"
+
+
+def test_u2028_is_no_line_end_but_may_lie_between_sentences():
+    assert translatable("The cat sleeps.\u2028The dog runs.") == ["The cat sleeps.", "The dog runs."]
+    assert translatable("The cat\u2028sleeps.") == ["The cat\u2028sleeps."]
+
+
+@pytest.mark.parametrize("text", ["", " ", "42", "-", "...", "?!", "3.14 + 2 = 5.14", "😀 🎉", "\n\n", "№ 7", "\u00ad"])
+def test_what_has_no_word_is_left_alone(text):
+    assert translatable(text) == []
+
+
+def test_trim_takes_white_space_off_and_leaves_a_wordless_stretch_whole():
+    assert trim(" a b\u2028") == [Piece(" ", False), Piece("a b", True), Piece("\u2028", False)]
+    assert trim(" 42 ") == [Piece(" 42 ", False)]
+    assert trim("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The  cat \t sleeps", "The cat sleeps"),
+        ("The cat\x00 sleeps.", "The cat sleeps."),
+        ("infor\u00adma\u00adtion", "information"),
+        ("zero\u200bwidth\ufeff", "zerowidth"),
+        ("a\u2028b\u202fc\u0085d", "a b c d"),
+        ("Ça va ?", "Ça va ?"),
+    ],
+)
+def test_tidy_leaves_single_spaces_and_visible_characters(text, expected):
+    assert tidy(text) == expected
+
+
+@pytest.mark.parametrize("text", ["." * 100_000, "a" * 100_000 + "! B", "Mr. A " * 10_000, ". " * 50_000 + "a"])
+def test_an_odd_text_is_split_in_time_that_grows_with_its_length(text):
+    """Each of these takes well under a second; a pattern that backtracks would take minutes."""
+    assert "".join(piece.text for piece in split_text(text)) == text

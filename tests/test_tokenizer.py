@@ -1,0 +1,125 @@
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seq2seq.config import TokenizerConfig
+from seq2seq.data.corpus import SAMPLE
+from seq2seq.data.tokenizer import UNK, Tokenizer
+from seq2seq.errors import UserError
+
+CONFIG = TokenizerConfig(vocab_size=600)
+SENTENCES = [f"Room {number}" for number in range(100)]
+SENTENCES += SAMPLE.read_text(encoding="utf-8").replace("\t", "\n").split("\n")[:1500]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(SENTENCES, CONFIG)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who left the door open this morning?",
+        "Qu’est-ce que c’est\u202f? «\u00a0Rien\u00a0»\u2009!",
+        "WHERE are yOU",
+        "I 😀 you 👩🏽‍🚀 🎉",
+        "日本語 עברית हिन्दी e\u0301",
+        "1234567890 €18.10",
+        "a\tb\nc\u2028d\u0085e",
+        "NUL \x00 inside, U+FFFD \ufffd",
+        "</s> <s> <pad> <unk> <0x41>",
+    ],
+)
+def test_a_text_comes_back_as_it_was(tokenizer, text):
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@given(st.text(alphabet=st.sampled_from("aeÉœ’'.?!7 \u00a0\u202f\u00ad\n😀\u200dß中"), max_size=30))
+def test_any_text_comes_back_but_for_runs_of_spaces(tokenizer, text):
+    """SentencePiece makes one space of a run of U+0020 and drops those at both ends; nothing else changes."""
+    assert tokenizer.decode(tokenizer.encode(text)) == re.sub(" +", " ", text).strip(" ")
+
+
+@given(st.text(max_size=20).filter(lambda text: "\u2581" not in text))
+def test_nothing_is_unknown_and_no_special_id_comes_from_text(tokenizer, text):
+    assert min(tokenizer.encode(text), default=4) > UNK
+    assert not {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id} & set(tokenizer.encode(text))
+
+
+def test_special_ids_have_their_places_and_leave_no_text(tokenizer):
+    assert tokenizer.pieces([0, 1, 2, 3]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert (tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id) == (0, 2, 3)
+    ids = tokenizer.encode("good night")
+    assert tokenizer.decode([2, *ids, 3, 0, 0]) == "good night"
+
+
+def test_written_special_signs_are_text(tokenizer):
+    assert min(tokenizer.encode("<s> </s> <pad>")) > tokenizer.eos_id
+
+
+def test_digits_stand_alone_and_case_is_kept(tokenizer):
+    pieces = tokenizer.pieces(tokenizer.encode("Room 2024"))
+    assert [piece for piece in pieces if piece.strip("▁").isdigit()] == ["2", "0", "2", "4"]
+    assert tokenizer.encode("Paris") != tokenizer.encode("paris")
+
+
+def test_many_texts_encode_as_each_alone(tokenizer):
+    texts = ["one two", "", "😀", "three"]
+    assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
+    assert tokenizer.encode_all([]) == []
+
+
+def test_bytes_that_are_no_character_become_the_replacement_sign(tokenizer):
+    first, *_ = [index for index in tokenizer.encode("😀") if tokenizer.pieces([index])[0].startswith("<0x")]
+    assert tokenizer.decode([first]) == "\ufffd"
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_training_twice_gives_equal_bytes(kind):
+    config = TokenizerConfig(vocab_size=500, kind=kind)
+    first, second = (Tokenizer.train(SENTENCES[:400], config) for _ in range(2))
+    assert first.model == second.model
+    assert len(first) == 500
+
+
+def test_a_saved_tokenizer_loads_as_it_was(tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.model"
+    path.write_bytes(tokenizer.model)
+    assert Tokenizer.load(path).encode("Good night!") == tokenizer.encode("Good night!")
+
+
+def test_a_vocabulary_that_the_text_cannot_fill_is_refused_in_one_line():
+    with pytest.raises(UserError, match=r"^tokenizer\.vocab_size = 50000: Vocabulary size too high.*<= \d+") as caught:
+        Tokenizer.train(SENTENCES[:50], TokenizerConfig(vocab_size=50_000))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_vocabulary_smaller_than_the_alphabet_is_refused_in_one_line():
+    alphabet = [chr(code) for code in range(0x4E00, 0x4E00 + 400)]
+    with pytest.raises(UserError, match=r"^tokenizer\.vocab_size = 300: Vocabulary size.*smaller") as caught:
+        Tokenizer.train(alphabet, TokenizerConfig(vocab_size=300, character_coverage=1.0))
+    assert "\n" not in str(caught.value)
+
+
+def test_no_text_to_learn_from_is_refused():
+    with pytest.raises(UserError, match=r"^tokenizer\.vocab_size = 600: "):
+        Tokenizer.train([], CONFIG)
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 0.99])
+def test_a_damaged_model_is_refused(tokenizer, tmp_path: Path, share):
+    path = tmp_path / "tokenizer.model"
+    path.write_bytes(tokenizer.model[: int(len(tokenizer.model) * share)])
+    with pytest.raises(UserError, match=r"tokenizer\.model is not a SentencePiece model"):
+        Tokenizer.load(path)
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    with pytest.raises(UserError, match="the tokenizer is not a SentencePiece model"):
+        Tokenizer(b"<html>404</html>")
+    with pytest.raises(UserError, match=r"none\.model is missing or cannot be read"):
+        Tokenizer.load(tmp_path / "none.model")
