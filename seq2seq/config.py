@@ -94,7 +94,9 @@ class TrainConfig(Section):
     )
     ema: float = Field(0.999, ge=0, lt=1, description="decay of the averaged weights that are validated; 0 is off")
     validate_every: int = Field(1000, ge=1, description="updates between validations, each followed by a checkpoint")
-    validation_sentences: int = Field(300, ge=0, description="dev sentences translated (greedily) for BLEU")
+    validation_sentences: int = Field(
+        300, ge=0, description="dev sentences, evenly spaced, translated (greedily) for BLEU"
+    )
     patience: int = Field(0, ge=0, description="validations without a better score before the run ends; 0 is never")
     keep: int = Field(2, ge=1, description="checkpoints kept")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: cuda if there is one")

@@ -29,6 +29,10 @@ LATER = {
     "br": "HTML is a later issue",
     "nbsp": "HTML is a later issue",
     "wrapped-html": "HTML is a later issue",
+    "money": "amounts are protected by a later issue",
+    "script-like": "signs and numbers are protected by a later issue",
+    "mixed-case": "names that must survive are protected by a later issue",
+    "label-colon": "the first bundled model has not learned labels; better training is a later issue",
     "surrogate": "a JSON escape is for the HTTP service, a later issue",
 }
 

@@ -1,6 +1,7 @@
 """What a run writes down while it goes on."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -34,6 +35,18 @@ def test_a_line_holds_the_mean_loss_per_token_since_the_last_one(tmp_path):
         {"update": 2, "seconds": 1.0, "loss": 3.0, "learning_rate": 0.2, **common},
         {"update": 4, "seconds": 2.0, "loss": 2.0, "learning_rate": 0.4, **common},
     ]
+
+
+def test_a_line_after_a_resume_counts_the_updates_from_before_it(tmp_path):
+    progress = Progress(updates=2)
+    metrics = Metrics(tmp_path, progress)
+    run(metrics, progress, [40.0])
+    metrics.close()
+    resumed = Progress(**asdict(progress))
+    metrics = Metrics(tmp_path, resumed)
+    run(metrics, resumed, [20.0])
+    metrics.close()
+    assert read_metrics(tmp_path / "metrics.jsonl")[0]["loss"] == 3.0
 
 
 def test_a_line_is_on_disk_as_soon_as_it_is_written(tmp_path):

@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seq2seq.translation.sentences import Piece, has_words, split_sentences, split_text, tidy, trim
+from seq2seq.translation.sentences import (
+    Piece,
+    has_words,
+    is_capitals,
+    split_sentences,
+    split_text,
+    tidy,
+    trim,
+    without_capitals,
+)
 
 TRICKY = "ab É.!?…,;:7 \n\r\t\u2028\u00a0\u202f\"'“”«»()[]—-😀🎉\u200d\ufe0f🏽\u00ad\x00\ud800"
 
@@ -105,6 +114,7 @@ def test_trim_takes_white_space_off_and_leaves_a_wordless_stretch_whole():
         ("zero\u200bwidth\ufeff", "zerowidth"),
         ("a\u2028b\u202fc\u0085d", "a b c d"),
         ("Ça va ?", "Ça va ?"),
+        ("“It’s here,” she said.", '"It\'s here," she said.'),
     ],
 )
 def test_tidy_leaves_single_spaces_and_visible_characters(text, expected):
@@ -115,3 +125,36 @@ def test_tidy_leaves_single_spaces_and_visible_characters(text, expected):
 def test_an_odd_text_is_split_in_time_that_grows_with_its_length(text):
     """Each of these takes well under a second; a pattern that backtracks would take minutes."""
     assert "".join(piece.text for piece in split_text(text)) == text
+
+
+@pytest.mark.parametrize("text", ["WHERE ARE YOU?", "IL EST LÀ", "THE 2 CATS", "I AM HERE."])
+def test_a_sentence_in_capitals_is_recognised(text):
+    assert is_capitals(text)
+
+
+@pytest.mark.parametrize("text", ["NATO", "Where ARE you?", "I I", "42 + 1", "", "USA!", "MCDONALD is here"])
+def test_acronyms_and_mixed_case_are_no_sentence_in_capitals(text):
+    assert not is_capitals(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("WHERE ARE YOU?", "Where are you?"),
+        ("MAY I COME IN?", "May I come in?"),
+        ('"ÉTÉ 2020", IT SAYS', '"Été 2020", it says'),
+    ],
+)
+def test_capitals_are_taken_off(text, expected):
+    assert without_capitals(text) == expected
+
+
+@pytest.mark.parametrize("letters", ["a" * 46, "é" * 200, "x_1" * 20])
+def test_a_run_of_letters_longer_than_any_word_is_kept_as_it_is(letters):
+    assert split_text(f"See {letters}, please.")[2] == Piece(letters, False)
+    assert split_text(letters) == [Piece(letters, False)]
+
+
+def test_the_longest_word_of_english_is_a_word():
+    word = "pneumonoultramicroscopicsilicovolcanoconiosis"
+    assert split_text(word) == [Piece(word, True)]

@@ -304,21 +304,30 @@ def test_a_long_sentence_is_translated_in_parts_that_hold_all_of_it(translator):
     assert all(sentence.source.endswith(",") for sentence in result.sentences[:-1])
 
 
-def test_a_word_of_three_thousand_letters_is_translated_in_parts(translator):
-    word = "pneumono" * 375
-    result = translator.translate(word, attention=False, beam_size=1)
-    assert "".join(sentence.source for sentence in result.sentences) == word
-    assert result.text
+@pytest.mark.parametrize("letters", [46, 3000])
+def test_a_run_of_letters_that_is_no_word_passes_through(translator, letters):
+    run = ("pneumono" * 375)[:letters]
+    assert translator.translate(run).text == run
+    result = translator.translate(f"The cat {run} sleeps.", attention=False)
+    assert run in result.text
+    assert [sentence.source for sentence in result.sentences] == ["The cat", "sleeps."]
+
+
+def test_a_sentence_in_capitals_is_translated_as_if_it_were_not(translator):
+    quiet, loud = translator.translate(["Where is the old house?", "WHERE IS THE OLD HOUSE?"], n_best=2)
+    assert loud.text == quiet.text.upper()
+    assert [found.text for found in loud.alternatives] == [found.text.upper() for found in quiet.alternatives]
+    assert loud.source_tokens == quiet.source_tokens
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        " ".join("x" * length for length in range(100, 160)),
+        " ".join("x" * length for length in range(30, 46)),
         "1234567 " * 60 + "boats",
         "boats " + "1234567 " * 60,
         "你好 " * 100,
-        "a" * 200 + " b",
+        "ab" * 22 + " b",
         ("so, " * 70 + "😀 ") * 2 + "\n\n" + "and " * 200,
     ],
     ids=["long words", "digits first", "digits last", "bytes", "word at the limit", "mixed"],

@@ -148,7 +148,7 @@ def fetch(name: str, url: str) -> Path:
     try:
         return Path(datasets.DownloadManager(download_config=download).download(url))
     except Exception as error:  # every transport has its own exception
-        reason = str(error).split("\n")[0]
+        reason = f"{type(error).__name__}: {error}".split("\n")[0]
         raise UserError(f"cannot download {url} ({reason}); set {MIRROR} to a folder that holds {name}") from None
 
 

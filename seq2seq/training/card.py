@@ -26,8 +26,8 @@ Trained with seq2seq {__version__}: {progress.update:,} updates, {progress.token
 
 **Data.** {data}
 
-**Scores** on the dev split while training (BLEU by greedy search on its first sentences; scores of the test split come
-from `seq2seq evaluate`):
+**Scores** on the dev split while training (BLEU by greedy search on some of its sentences; scores of the test split
+come from `seq2seq evaluate`):
 
 | measure | value |
 |---|---|

@@ -27,20 +27,19 @@ class Metrics:
         interval = 0.5 if sys.stderr.isatty() else 30.0
         self._bar = tqdm(total=progress.updates, initial=progress.update, unit="update", mininterval=interval)
         self._board = _tensorboard(folder)
-        self._loss, self._tokens, self._since = 0.0, 0, progress.seconds
 
     def step(self, progress: Progress, loss: float, tokens: int, lr: float, norm: float) -> None:
         """Count one update: its summed loss in nats and its target tokens."""
-        self._loss += loss
-        self._tokens += tokens
+        summed, seen, since = progress.since_log
+        progress.since_log = (summed + loss, seen + tokens, since)
         self._bar.total = progress.updates
         self._bar.update()
         if progress.update % LOG_EVERY == 0:
-            rate = self._tokens / max(progress.seconds - self._since, 1e-9)
-            mean = self._loss / self._tokens
+            rate = (seen + tokens) / max(progress.seconds - since, 1e-9)
+            mean = (summed + loss) / (seen + tokens)
             self._bar.set_postfix(loss=f"{mean:.3f}", tokens_per_second=f"{rate:,.0f}", refresh=False)
             self.write(progress, loss=mean, learning_rate=lr, gradient_norm=norm, tokens_per_second=rate)
-            self._loss, self._tokens, self._since = 0.0, 0, progress.seconds
+            progress.since_log = (0.0, 0, progress.seconds)
 
     def write(self, progress: Progress, **values: float) -> None:
         """One line of `metrics.jsonl`, flushed at once."""

@@ -28,6 +28,7 @@ class Progress:
     updates: int | None = None  # planned in all; None until `train.minutes` has been turned into a number
     seconds: float = 0.0  # spent so far, over all sessions of the run
     tokens: int = 0  # target tokens seen
+    since_log: tuple[float, int, float] = (0.0, 0, 0.0)  # summed loss and tokens since the last line, its seconds
     best: float | None = None
     best_update: int = 0
     since_best: int = 0  # validations without a better score

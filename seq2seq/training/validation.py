@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 
@@ -17,6 +19,7 @@ from seq2seq.training.objective import summed_loss
 from seq2seq.training.run import Run, encode_pairs
 from seq2seq.translation.translator import Translator
 
+Item = TypeVar("Item")
 ALIGNED_PAIRS = 200  # dev pairs on which the layer that aligns best is found
 
 
@@ -47,7 +50,7 @@ def validate(run: Run, metrics: Metrics) -> bool:
 
 def keep(run: Run, values: dict[str, float]) -> None:
     """Write the weights in place as the run's model, with the layer that aligns best and a card."""
-    chosen = aligning_layer(translator(run), run.corpus.split.dev[:ALIGNED_PAIRS])
+    chosen = aligning_layer(translator(run), spread(run.corpus.split.dev, ALIGNED_PAIRS))
     info = run.info.model_copy(update={"alignment": chosen})
     card = model_card(run.recipe, run.state.progress, values)
     save_model(run.folder / "model", run.model.state_dict(), run.tokenizer, info, card)
@@ -73,7 +76,12 @@ def dev_loss(run: Run) -> float:
 
 
 def dev_bleu(run: Run) -> float:
-    """BLEU of greedy translations of the first dev sentences, all their renderings as references."""
-    examples = group_references(run.corpus.split.dev)[: run.recipe.train.validation_sentences]
+    """BLEU of greedy translations of some dev sentences, all their renderings as references."""
+    examples = spread(group_references(run.corpus.split.dev), run.recipe.train.validation_sentences)
     results = translator(run).translate([example.source for example in examples], beam_size=1, attention=False)
     return score([result.text for result in results], [example.references for example in examples]).bleu
+
+
+def spread(items: Sequence[Item], count: int) -> Sequence[Item]:
+    """At most `count` items, evenly spaced: a corpus sorted by length must not be judged by its shortest sentences."""
+    return items[:: max(1, len(items) // count)][:count]

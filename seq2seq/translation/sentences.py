@@ -1,11 +1,12 @@
 """A text to the sentences in it and back, nothing lost.
 
 Joining the pieces gives the text again, character for character. What lies between sentences (spaces, line ends,
-emoji) and what has nothing to translate (numbers, punctuation) is kept as it is.
+emoji) and what has nothing to translate (numbers, punctuation, runs of letters too long for a word) is kept as it is.
 """
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import NamedTuple
 
 # Abbreviations that are followed by a name or a number rather than by the end of a sentence.
@@ -20,6 +21,8 @@ _LONGEST_ABBREVIATION = 20  # characters, closing quotes included
 _SYMBOLS = ("So", "Cs", "Co")  # emoji and pictographs
 _JOINERS = "\u200d\ufe0e\ufe0f\u20e3"  # what glues emoji together
 _SKIN = range(0x1F3FB, 0x1F400)
+_NO_WORD = re.compile(r"\w{46,}")  # the longest word of an English dictionary has 45 letters
+_STRAIGHT = str.maketrans("‘’‚‛“”„‟", "''''" + '"' * 4)
 
 
 class Piece(NamedTuple):
@@ -60,8 +63,18 @@ def _is_abbreviation(sentence: str) -> bool:
 
 
 def _around_symbols(sentence: str) -> list[Piece]:
-    """Sentence text apart from emoji and from the white space at either end of each stretch."""
-    return [piece for stretch in _stretches(sentence) for piece in trim(stretch)]
+    """Sentence text apart from emoji, from what is no word, and from the white space around each stretch."""
+    return [piece for stretch in _stretches(sentence) for piece in _around_no_words(stretch)]
+
+
+def _around_no_words(stretch: str) -> Iterator[Piece]:
+    """Text apart from runs of letters that no language has as a word, on which a model would only loop."""
+    start = 0
+    for match in _NO_WORD.finditer(stretch):
+        yield from trim(stretch[start : match.start()])
+        yield Piece(match.group(), translatable=False)
+        start = match.end()
+    yield from trim(stretch[start:])
 
 
 def trim(stretch: str) -> list[Piece]:
@@ -98,6 +111,19 @@ def has_words(text: str) -> bool:
 
 
 def tidy(sentence: str) -> str:
-    """What the model reads: one space between words, no control and no invisible formatting characters."""
+    """What the model reads: one space between words, straight quotes, no control or invisible formatting characters."""
     visible = (c for c in sentence if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf"))
-    return " ".join("".join(visible).split())
+    return " ".join("".join(visible).translate(_STRAIGHT).split())
+
+
+def is_capitals(sentence: str) -> bool:
+    """Whether a sentence of several words is written in capitals throughout; a single word may be an acronym."""
+    letters = [character for character in sentence if character.isalpha()]
+    return len(letters) > 3 and sentence.upper() == sentence and sum(map(has_words, sentence.split())) > 1
+
+
+def without_capitals(sentence: str) -> str:
+    """A sentence in capitals as it is usually written, names aside."""
+    lower = re.sub(r"\bi\b", "I", sentence.lower())
+    first = next(index for index, character in enumerate(lower) if character.isalpha())
+    return lower[:first] + lower[first].upper() + lower[first + 1 :]

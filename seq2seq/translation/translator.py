@@ -15,7 +15,7 @@ from seq2seq.translation import alignment
 from seq2seq.translation.alignment import Array, Link, Words, merge_pieces
 from seq2seq.translation.engine import TorchEngine
 from seq2seq.translation.search import Hypothesis
-from seq2seq.translation.sentences import Piece, split_text, tidy, trim
+from seq2seq.translation.sentences import Piece, is_capitals, split_text, tidy, trim, without_capitals
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,11 @@ class Translator:
     def _fit(self, pieces: list[Piece]) -> Iterator[Piece]:
         """Pieces with sentences that are too long for the model cut at a comma, else at a space, else anywhere."""
         for piece in pieces:
+            if not piece.translatable:
+                yield piece
+                continue
             rest = piece.text
-            while piece.translatable and (end := self._cut_point(rest)) < len(rest):
+            while (end := self._cut_point(rest)) < len(rest):
                 yield from trim(rest[:end])
                 rest = rest[end:]
             yield from trim(rest)
@@ -304,8 +307,9 @@ class Translator:
     def _sentences(
         self, sentences: list[str], beam: int, n_best: int, alpha: float, attention: bool
     ) -> list[SentenceTranslation]:
-        """Translate tidy sentences."""
-        sources = [[*ids, self.tokenizer.eos_id] for ids in self.tokenizer.encode_all(sentences)]
+        """Translate tidy sentences. Capitals throughout, which models rarely see, are taken off and put on again."""
+        read = [without_capitals(sentence) if is_capitals(sentence) else sentence for sentence in sentences]
+        sources = [[*ids, self.tokenizer.eos_id] for ids in self.tokenizer.encode_all(read)]
         found = self.engine.search(sources, beam, alpha)
         targets = [hypotheses[0].tokens for hypotheses in found]
         maps: Sequence[Array | None] = self.engine.attention(sources, targets) if attention else [None] * len(found)
@@ -320,10 +324,11 @@ class Translator:
         best = hypotheses[0]
         texts: dict[str, float] = {}  # two segmentations of one text count once, at the better score
         for hypothesis in hypotheses:
-            texts.setdefault(self.tokenizer.decode(hypothesis.tokens), hypothesis.score)
+            text = self.tokenizer.decode(hypothesis.tokens)
+            texts.setdefault(text.upper() if is_capitals(sentence) else text, hypothesis.score)
         return SentenceTranslation(
             source=sentence,
-            text=self.tokenizer.decode(best.tokens),
+            text=next(iter(texts)),
             score=best.score,
             source_tokens=self.tokenizer.pieces(source),
             target_tokens=self.tokenizer.pieces(best.tokens),

@@ -1,0 +1,67 @@
+"""The page around the tabs, and the server that shows it.
+
+Nothing leaves the machine: system fonts, no telemetry, no shared link, no script from elsewhere.
+"""
+
+import sys
+from pathlib import Path
+
+import gradio as gr
+
+from seq2seq.demo import translate_tab
+from seq2seq.demo.wording import language
+from seq2seq.errors import UserError
+from seq2seq.insight.heatmap import heatmap_script, heatmap_style
+from seq2seq.translation.translator import Translator
+
+FONT = ["system-ui", "sans-serif"]
+MONO = ["ui-monospace", "monospace"]
+SESSIONS = 200  # visitors whose last translation, with all its attention, is kept in memory
+FILES_KEPT = (600, 3600)  # every ten minutes, saved files older than an hour are deleted
+
+
+def page_head() -> str:
+    """Style and script of the page, in its head: Gradio's own `css` argument drops rules that it does not know."""
+    style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+    return f"<style>{heatmap_style()}{style}</style><script>{heatmap_script()}</script>"
+
+
+def build_demo(translator: Translator) -> gr.Blocks:
+    """The page; `launch` gives it its style."""
+    source, target = language(translator.info.source), language(translator.info.target)
+    demo = gr.Blocks(title=f"{source} to {target}", analytics_enabled=False, delete_cache=FILES_KEPT)
+    with demo:
+        gr.Markdown(
+            f"# {source} → {target}\nA small Transformer, and the cross-attention of the very translation that you see."
+        )
+        with gr.Tab("Translate"):
+            translate_tab.build(translator)
+    demo.queue(default_concurrency_limit=8, max_size=100)
+    return demo
+
+
+def launch(translator: Translator, host: str = "127.0.0.1", port: int = 7860, *, block: bool = True) -> gr.Blocks:
+    """Serve the page until Ctrl+C; with block=False return at once (`close()` ends it)."""
+    demo = build_demo(translator)
+    try:
+        _, url, _ = demo.launch(
+            server_name=host,
+            server_port=port,
+            prevent_thread_lock=True,
+            quiet=True,
+            share=False,
+            ssr_mode=False,
+            mcp_server=False,
+            enable_monitoring=False,
+            run_history=False,
+            footer_links=[],
+            state_session_capacity=SESSIONS,
+            theme=gr.themes.Default(primary_hue="blue", neutral_hue="slate", font=FONT, font_mono=MONO),
+            head=page_head(),
+        )
+    except OSError:
+        raise UserError(f"port {port} on {host} cannot be used: it is taken or not allowed; choose another") from None
+    print(f"The demo is at {url} (Ctrl+C ends it)", file=sys.stderr)
+    if block:
+        demo.block_thread()
+    return demo

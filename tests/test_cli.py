@@ -1,0 +1,271 @@
+"""The command: what goes to stdout, what to stderr, and with which exit status."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sacrebleu
+
+from seq2seq.cli import build_parser, main
+from seq2seq.translation.translator import Translator
+
+COMMANDS = ("train", "translate", "evaluate", "score", "average", "inspect", "demo")
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def one_loaded_model(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundled model is loaded once for all tests; any other name is loaded as ever."""
+    load = Translator.from_pretrained
+    monkeypatch.setattr(
+        Translator, "from_pretrained", lambda name=None, **kw: translator if name is None else load(name, **kw)
+    )
+
+
+def give_stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_has_an_example(command: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stop:
+        build_parser().parse_args([command, "--help"])
+    assert stop.value.code == 0
+    assert f"example:\n  seq2seq {command} " in capsys.readouterr().out
+
+
+def test_wrong_usage_is_status_2(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["translate", "--no-such-option"])
+    assert stop.value.code == 2
+    assert "--no-such-option" in capsys.readouterr().err
+
+
+def test_translate_writes_the_translation_and_nothing_else(translator: Translator, capsys: Captured) -> None:
+    assert main(["translate", "The old man is reading a book."]) == 0
+    out, err = capsys.readouterr()
+    assert out == translator.translate("The old man is reading a book.").text + "\n"
+    assert err == ""
+
+
+def test_line_n_of_the_output_belongs_to_line_n_of_the_input(
+    monkeypatch: pytest.MonkeyPatch, translator: Translator, capsys: Captured
+) -> None:
+    lines = ["The cat sleeps.", "", "42", "One. Two. Three.", "", "A dog\u2028barks."]
+    give_stdin(monkeypatch, "\n".join(lines).encode())
+    assert main(["translate"]) == 0
+    assert capsys.readouterr().out.split("\n") == [translator.translate(line).text for line in lines] + [""]
+
+
+def test_crlf_input_gives_as_many_lines(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    give_stdin(monkeypatch, b"The cat sleeps.\r\n\r\nThe dog runs.\r\n")
+    assert main(["translate"]) == 0
+    assert capsys.readouterr().out.count("\n") == 3
+
+
+def test_empty_stdin_gives_empty_output(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    give_stdin(monkeypatch, b"")
+    assert main(["translate"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_an_empty_text_gives_an_empty_line(capsys: Captured) -> None:
+    assert main(["translate", ""]) == 0
+    assert capsys.readouterr().out == "\n"
+
+
+def test_n_best_lines_have_number_rank_score_and_text(
+    monkeypatch: pytest.MonkeyPatch, translator: Translator, capsys: Captured
+) -> None:
+    give_stdin(monkeypatch, b"The cat sleeps.\nThe dog runs.\n")
+    assert main(["translate", "--n-best", "2"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [(row[0], row[1]) for row in rows] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
+    best = translator.translate("The dog runs.", n_best=2).alternatives
+    assert rows[2][2:] == [f"{best[0].score:.4f}", best[0].text]
+    assert float(rows[2][2]) >= float(rows[3][2])
+
+
+def test_json_is_one_object_a_line(monkeypatch: pytest.MonkeyPatch, translator: Translator, capsys: Captured) -> None:
+    give_stdin(monkeypatch, b"The cat sleeps. The dog runs.\n\n")
+    assert main(["translate", "--json"]) == 0
+    first, second = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert first["translation"] == translator.translate("The cat sleeps. The dog runs.").text
+    assert [sentence["source"] for sentence in first["sentences"]] == ["The cat sleeps.", "The dog runs."]
+    assert all(0 <= link["source"] < 4 for link in first["sentences"][0]["alignment"])
+    assert second["translation"] == ""
+    assert second["sentences"] == []
+
+
+def test_an_output_file_appears_when_it_is_complete(tmp_path: Path, translator: Translator) -> None:
+    source, target = write(tmp_path / "in.en", "The cat sleeps.", "", "The dog runs."), tmp_path / "out.fr"
+    assert main(["translate", "--input", str(source), "--output", str(target)]) == 0
+    expected = [translator.translate(line).text for line in ("The cat sleeps.", "", "The dog runs.")]
+    assert target.read_text(encoding="utf-8").split("\n") == [*expected, ""]
+
+
+def test_a_failure_on_the_way_leaves_no_output_file(tmp_path: Path, capsys: Captured) -> None:
+    source = tmp_path / "in.en"
+    source.write_bytes(b"The cat sleeps.\n\xff\n")
+    assert main(["translate", "--input", str(source), "--output", str(tmp_path / "out.fr")]) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.en"]
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["translate", "--model", "no-such-model", "Hi."], "no-such-model"),
+        (["translate", "--input", "no-such-file.txt"], "no-such-file.txt does not exist"),
+        (["translate", "Hi.", "--input", "x"], "not both"),
+        (["translate", "Hi.", "--beam-size", "0"], "beam_size 0"),
+        (["translate", "Hi.", "--n-best", "9"], "n_best 9"),
+        (["translate", "Hi.", "--output", "no-such-folder/x"], "no-such-folder"),
+        (["train", "no-such-recipe.toml"], "no-such-recipe.toml does not exist"),
+        (["evaluate"], "--dataset"),
+        (["evaluate", "--dataset", "nothing"], "'nothing' is not one of"),
+        (["evaluate", "--dataset", "sample", "--split", "tset"], "split 'tset'"),
+        (["evaluate", "--source", "no-such.en", "--reference", "no-such.fr"], "no-such.en does not exist"),
+        (["score", "--hypothesis", "no-such.fr", "--reference", "no-such.fr"], "no-such.fr does not exist"),
+        (["average", "no-such-checkpoint", "--output", "no-such-output"], "no-such-checkpoint"),
+        (["inspect", "Hi.", "--output", "map.gif"], "map.gif"),
+        (["inspect", "One. Two.", "--output", "map.json"], "exactly one sentence"),
+        (["inspect", "Hi.", "--layer", "99"], "layer 99"),
+        (["inspect", "Hi.", "--view", "side"], "view 'side'"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_status_1(
+    arguments: list[str], says: str, capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("seq2seq: ")
+    assert err.count("\n") == 1
+    assert says in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_key_of_a_recipe_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = write(tmp_path / "mine.toml", "[train]", "learning_rat = 1e-3")
+    assert main(["train", str(recipe)]) == 1
+    assert "did you mean 'learning_rate'?" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_score_prints_sacrebleus_numbers(tmp_path: Path, capsys: Captured) -> None:
+    hypotheses = ["Le chat dort sur le lit.", "Il pleut beaucoup ce soir."]
+    references = [["Le chat dort dans le lit.", "Il pleut très fort ce soir."], ["Un chat dort sur le lit.", ""]]
+    files = [str(write(tmp_path / f"ref{i}", *lines)) for i, lines in enumerate(references)]
+    hypothesis = write(tmp_path / "hyp", *hypotheses)
+    assert main(["score", "--hypothesis", str(hypothesis), "--reference", *files, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["bleu"] == sacrebleu.corpus_bleu(hypotheses, references).score
+    assert found["chrf"] == sacrebleu.corpus_chrf(hypotheses, references).score
+    assert "tok:13a" in found["signatures"]["bleu"]
+    assert main(["score", "--hypothesis", str(hypothesis), "--reference", *files]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == f"BLEU  {found['bleu']:5.1f}"
+    assert found["signatures"]["bleu"] in err
+
+
+def test_score_compares_with_a_baseline(tmp_path: Path, capsys: Captured) -> None:
+    lines = [f"La maison numéro {i} est au bout de la rue." for i in range(30)]
+    worse = [line.replace("au bout de", "devant") if i % 2 else line for i, line in enumerate(lines)]
+    files = {name: str(write(tmp_path / name, *text)) for name, text in (("a", lines), ("b", worse), ("r", lines))}
+    command = ["score", "--hypothesis", files["a"], "--reference", files["r"], "--baseline", files["b"], "--json"]
+    assert main(command) == 0
+    bleu = json.loads(capsys.readouterr().out)["comparison"][0]
+    assert bleu["metric"] == "BLEU"
+    assert bleu["score"] == pytest.approx(100)
+    assert bleu["baseline"] < 90
+    assert bleu["p_value"] < 0.01
+
+
+def test_evaluate_scores_what_translate_gives(tmp_path: Path, translator: Translator, capsys: Captured) -> None:
+    source = write(tmp_path / "test.en", "The cat sleeps.", "Where is the house?", "I like music.")
+    reference = write(tmp_path / "test.fr", "Le chat dort.", "Où est la maison ?", "J'aime la musique.")
+    output = tmp_path / "out.fr"
+    common = ["evaluate", "--source", str(source), "--reference", str(reference), "--json"]
+    assert main([*common, "--output", str(output)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    hypotheses = output.read_text(encoding="utf-8").splitlines()
+    assert hypotheses == [translator.translate(line).text for line in source.read_text().splitlines()]
+    assert found["bleu"] == sacrebleu.corpus_bleu(hypotheses, [reference.read_text().splitlines()]).score
+    assert found["sentences"] == 3
+
+
+def test_evaluate_says_when_a_baseline_is_the_same(tmp_path: Path, capsys: Captured) -> None:
+    source, reference = write(tmp_path / "a", "The cat sleeps."), write(tmp_path / "b", "Le chat dort.")
+    output = str(tmp_path / "out")
+    common = ["evaluate", "--source", str(source), "--reference", str(reference)]
+    assert main([*common, "--output", output]) == 0
+    assert main([*common, "--baseline", output]) == 0
+    assert "word for word" in capsys.readouterr().err
+
+
+def test_inspect_prints_a_table(translator: Translator, capsys: Captured) -> None:
+    assert main(["inspect", "The cat sleeps."]) == 0
+    out = capsys.readouterr().out
+    result = translator.translate("The cat sleeps.")
+    assert result.text in out
+    assert "cross-attention" in out
+    assert len(out.splitlines()) == 5 + len(result.target_words)
+
+
+def test_inspect_writes_json_picture_and_page(tmp_path: Path, translator: Translator) -> None:
+    for ending in ("json", "png", "html"):
+        assert main(["inspect", "The cat <sleeps>.", "--layer", "0", "--output", str(tmp_path / f"map.{ending}")]) == 0
+    values = json.loads((tmp_path / "map.json").read_text(encoding="utf-8"))
+    expected = translator.translate("The cat <sleeps>.").word_attention(layer=0)
+    assert values["weights"] == pytest.approx(expected.round(6), abs=1e-5)
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "map.html").read_text(encoding="utf-8")
+    assert "<sleeps>" not in page
+    assert "&lt;" in page
+
+
+def test_average_writes_a_model_that_translates(tmp_path: Path, capsys: Captured) -> None:
+    output = tmp_path / "mean"
+    assert main(["average", "en-fr", "en-fr", "--output", str(output)]) == 0
+    assert main(["translate", "--model", str(output), "The cat sleeps."]) == 0
+    assert main(["average", "en-fr", "--output", str(output)]) == 1
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_train_makes_a_model_that_translates_and_is_not_overwritten(tmp_path: Path, capsys: Captured) -> None:
+    run = tmp_path / "run"
+    small = ["model.d_model=16", "model.ffn=16", "model.encoder_layers=1", "model.decoder_layers=1"]
+    small += ["train.updates=2", "train.validation_sentences=2", "tokenizer.vocab_size=600"]
+    command = ["train", "configs/sample.toml", "--output", str(run)]
+    for setting in small:
+        command += ["--set", setting]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{run / 'model'}\n"
+    assert "dev_bleu" in err
+    assert main(["translate", "--model", str(run / "model"), "The cat sleeps."]) == 0
+    assert main(command) == 1
+    assert "--resume" in capsys.readouterr().err
+    assert main([*command, "--resume"]) == 0
+    assert "nothing left to do" in capsys.readouterr().err
+
+
+def test_output_can_be_piped_into_a_reader_that_leaves(tmp_path: Path) -> None:
+    source = write(tmp_path / "in.en", *["The cat sleeps."] * 2000)
+    command = f"{sys.executable} -m seq2seq.cli translate --beam-size 1 --input {source} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
