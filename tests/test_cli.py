@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
+from seq2seq import evaluation
 from seq2seq.cli import build_parser, main
 from seq2seq.translation.translator import Translator
 
 COMMANDS = ("train", "translate", "evaluate", "score", "average", "inspect", "demo")
+RECIPE = Path(__file__).parents[1] / "configs/sample.toml"
 Captured = pytest.CaptureFixture[str]
 
 
@@ -131,6 +133,10 @@ def test_a_failure_on_the_way_leaves_no_output_file(tmp_path: Path, capsys: Capt
         (["translate", "Hi.", "--output", "no-such-folder/x"], "no-such-folder"),
         (["train", "no-such-recipe.toml"], "no-such-recipe.toml does not exist"),
         (["evaluate"], "--dataset"),
+        (["evaluate", "--dataset", "sample", "--reference", "x"], "--reference goes with --source"),
+        (["evaluate", "--dataset", "sample", "--output", "no-such-folder/x"], "no-such-folder"),
+        (["train", str(RECIPE), "--set", "train.minutes=inf"], "train.minutes = inf"),
+        (["train", str(RECIPE), "--set", f"train.seed={10**30}"], "train.seed"),
         (["evaluate", "--dataset", "nothing"], "'nothing' is not one of"),
         (["evaluate", "--dataset", "sample", "--split", "tset"], "split 'tset'"),
         (["evaluate", "--source", "no-such.en", "--reference", "no-such.fr"], "no-such.en does not exist"),
@@ -165,6 +171,16 @@ def test_an_unknown_key_of_a_recipe_is_refused_before_anything_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
+def test_a_recipe_whose_data_is_missing_leaves_no_run_folder(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = write(tmp_path / "mine.toml", "[data]", 'train = ["no-such.en", "no-such.fr"]')
+    assert main(["train", str(recipe)]) == 1
+    assert "no-such.en does not exist" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
 def test_score_prints_sacrebleus_numbers(tmp_path: Path, capsys: Captured) -> None:
     hypotheses = ["Le chat dort sur le lit.", "Il pleut beaucoup ce soir."]
     references = [["Le chat dort dans le lit.", "Il pleut très fort ce soir."], ["Un chat dort sur le lit.", ""]]
@@ -179,6 +195,45 @@ def test_score_prints_sacrebleus_numbers(tmp_path: Path, capsys: Captured) -> No
     out, err = capsys.readouterr()
     assert out.splitlines()[0] == f"BLEU  {found['bleu']:5.1f}"
     assert found["signatures"]["bleu"] in err
+
+
+def test_a_blank_line_of_a_reference_file_is_no_reference(tmp_path: Path, capsys: Captured) -> None:
+    hypothesis = write(tmp_path / "hyp", "Bonjour.", "Je suis ici.", "Le gros chien dort.")
+    first = write(tmp_path / "ref0", "Bonjour.", "Je suis là.", "Le chien dort.")
+    second = write(tmp_path / "ref1", "Salut.", "", "Le grand chien dort.")
+    command = ["score", "--hypothesis", str(hypothesis), "--json", "--reference"]
+    assert main([*command, str(first), str(second)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ragged = [("Bonjour.", "Salut."), ("Je suis là.",), ("Le chien dort.", "Le grand chien dort.")]
+    expected = evaluation.score(hypothesis.read_text(encoding="utf-8").splitlines(), ragged)
+    assert (found["bleu"], found["chrf"], found["ter"]) == (expected.bleu, expected.chrf, expected.ter)
+    assert "nrefs:var" in found["signatures"]["ter"]
+    assert main([*command, str(second)]) == 1
+    assert "sentence 2 has no reference" in capsys.readouterr().err
+
+
+def test_a_text_argument_that_is_not_utf8_is_translated_to_utf8(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["translate", "--json", "The cat \udcff sleeps."]) == 0
+    assert json.loads(capfdbinary.readouterr().out)["translation"]
+
+
+def test_an_output_that_is_a_pipe_or_a_link_is_not_replaced(tmp_path: Path) -> None:
+    target, link = write(tmp_path / "target", "old"), tmp_path / "link"
+    link.symlink_to(target)
+    assert main(["translate", "42", "--output", str(link)]) == 0
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8") == "42\n"
+    assert main(["translate", "42", "--output", "/dev/null"]) == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_closed_standard_streams_are_named(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["translate"]) == 1
+    assert "stdin is closed" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["translate", "42"]) == 1
+    assert "stdout is closed" in capsys.readouterr().err
 
 
 def test_score_compares_with_a_baseline(tmp_path: Path, capsys: Captured) -> None:
@@ -249,7 +304,7 @@ def test_train_makes_a_model_that_translates_and_is_not_overwritten(tmp_path: Pa
     run = tmp_path / "run"
     small = ["model.d_model=16", "model.ffn=16", "model.encoder_layers=1", "model.decoder_layers=1"]
     small += ["train.updates=2", "train.validation_sentences=2", "tokenizer.vocab_size=600"]
-    command = ["train", "configs/sample.toml", "--output", str(run)]
+    command = ["train", str(RECIPE), "--output", str(run)]
     for setting in small:
         command += ["--set", setting]
     assert main(command) == 0

@@ -135,7 +135,7 @@ def test_a_download_that_fails_is_one_line_that_names_the_way_out(monkeypatch):
     monkeypatch.setattr(datasets.DownloadManager, "download", fail)
     with pytest.raises(
         UserError,
-        match=r"^cannot download https://www\.manythings\.org/anki/fra-eng\.zip \(no route to .*\); "
+        match=r"^cannot download https://www\.manythings\.org/anki/fra-eng\.zip \(ConnectionError: no route to .*\); "
         r"set SEQ2SEQ_DATA to a folder that holds tatoeba/fra-eng\.zip$",
     ):
         load_corpus(DataConfig(dataset="tatoeba"))

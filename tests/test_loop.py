@@ -14,6 +14,7 @@ from small import DEV, TRAIN, shape, tiny_recipe, write_corpus
 from seq2seq.checkpoint import load_model
 from seq2seq.config import Recipe
 from seq2seq.data.batching import Batch, collate
+from seq2seq.data.corpus import Corpus
 from seq2seq.data.tokenizer import BOS, PAD
 from seq2seq.errors import UserError
 from seq2seq.training import loop, metrics, validation
@@ -241,6 +242,18 @@ def test_a_run_is_not_resumed_with_another_recipe(unbroken, recipe, section, cha
     changed = recipe.model_copy(update={section: getattr(recipe, section).model_copy(update=change)})
     with pytest.raises(UserError, match=message):
         train(changed, unbroken, resume=True)
+
+
+def test_a_run_is_not_resumed_on_other_data(unbroken, recipe, monkeypatch):
+    load = run_module.load_corpus
+
+    def load_less(config):
+        found = load(config)
+        return Corpus(found.split._replace(train=found.split.train[:-1]), found.dropped)
+
+    monkeypatch.setattr(run_module, "load_corpus", load_less)
+    with pytest.raises(UserError, match="the data of .* has changed since 00000030"):
+        train(recipe, unbroken, resume=True)
 
 
 def test_a_finished_run_says_that_nothing_is_left_to_do(unbroken, corpus, capsys):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seq2seq.evaluation import Comparison, Scores
     from seq2seq.translation.translator import Translator
 
-from seq2seq.commands.common import CHUNK, declare, model_option, search_options, write_lines
+from seq2seq.commands.common import CHUNK, check_parent, declare, model_option, search_options, write_lines
 from seq2seq.errors import UserError
 
 
@@ -39,12 +39,14 @@ def evaluate(options: argparse.Namespace) -> None:
     """`seq2seq evaluate`."""
     from seq2seq.translation.translator import Translator
 
+    if options.output:
+        check_parent(options.output)
     sources, references = _test_set(options)
     hypotheses = _translate_all(Translator.from_pretrained(options.model), sources, options)
     baseline = None
-    if options.baseline and Path(options.baseline).is_file():
+    if options.baseline is not None and Path(options.baseline).is_file():
         baseline = _read(Path(options.baseline))
-    elif options.baseline:
+    elif options.baseline is not None:
         baseline = _translate_all(Translator.from_pretrained(options.baseline), sources, options)
     if options.output:
         write_lines(iter(hypotheses), options.output)
@@ -58,6 +60,8 @@ def _test_set(options: argparse.Namespace) -> tuple[list[str], list[tuple[str, .
         if not options.reference:
             raise UserError("--source needs at least one --reference")
         return _read(options.source), _references(options.reference)
+    if options.reference:
+        raise UserError("--reference goes with --source; a --dataset has its own references")
     from seq2seq.checkpoint import find_model, load_info
     from seq2seq.config import DataConfig
     from seq2seq.data.corpus import load_split
@@ -82,7 +86,7 @@ def _references(paths: Sequence[Path]) -> list[tuple[str, ...]]:
     for path, column in zip(paths[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
             raise UserError(f"{paths[0]} has {len(columns[0])} lines but {path} has {len(column)}")
-    return list(zip(*columns, strict=True))
+    return [tuple(line for line in row if line.strip()) for row in zip(*columns, strict=True)]
 
 
 def _translate_all(translator: "Translator", sources: list[str], options: argparse.Namespace) -> list[str]:
@@ -116,7 +120,7 @@ def add_score(commands: Any) -> None:
 
 def score(options: argparse.Namespace) -> None:
     """`seq2seq score`."""
-    baseline = _read(Path(options.baseline)) if options.baseline else None
+    baseline = _read(Path(options.baseline)) if options.baseline is not None else None
     _report(_read(options.hypothesis), _references(options.reference), baseline, options.json)
 
 

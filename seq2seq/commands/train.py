@@ -26,6 +26,8 @@ def train(options: argparse.Namespace) -> None:
     recipe = load_recipe(options.recipe, options.set)
     from seq2seq.training.loop import train as run
 
+    if options.output is not None and options.output.exists() and not options.output.is_dir():
+        raise UserError(f"--output {options.output} is a file; a run needs a folder")
     print(run(recipe, options.output or Path("runs") / options.recipe.stem, options.resume))
 
 

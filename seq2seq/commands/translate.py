@@ -64,7 +64,9 @@ def _input_lines(options: argparse.Namespace) -> Iterator[str]:
     from seq2seq.data.files import decode_lines, read_lines
 
     if options.text:
-        return (line for text in options.text for line in text.split("\n"))
+        return (line.removesuffix("\r") for text in options.text for line in text.split("\n"))
+    if options.input is None and sys.stdin is None:
+        raise UserError("stdin is closed: give TEXT or --input")
     return read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, "stdin")
 
 

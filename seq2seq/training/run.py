@@ -1,5 +1,6 @@
 """One run: its folder, data, model and state, made ready to start or to go on."""
 
+import hashlib
 import itertools
 import json
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from seq2seq.training.metrics import say
 from seq2seq.training.objective import make_optimiser, pick_precision
 from seq2seq.training.state import MovingAverage, Progress, TrainingState, checkpoints
 
+RECIPE = "recipe.json"  # in the run folder: the recipe as it was validated
 FREE_TO_CHANGE = {"validate_every", "validation_sentences", "patience", "keep"}  # of [train], on resume
 
 
@@ -64,19 +66,33 @@ def prepare(recipe: Recipe, folder: Path, resume: bool) -> Run:
         tokenizer = Tokenizer.train(itertools.chain.from_iterable(corpus.split.train), recipe.tokenizer)
     model = Transformer(recipe.model, len(tokenizer), tokenizer.pad_id).to(device)
     updates = None if recipe.train.minutes else recipe.train.updates
-    progress = Progress(precision=pick_precision(recipe.train, device), updates=updates)
+    fingerprint = fingerprint_of(corpus)
+    progress = Progress(data=fingerprint, precision=pick_precision(recipe.train, device), updates=updates)
     average = MovingAverage(model, recipe.train.ema)
     state = TrainingState(model, make_optimiser(model, recipe.train), average, progress)
     if saved:
         state.load(saved[-1])
+        if state.progress.data not in ("", fingerprint):
+            raise UserError(f"the data of {folder} has changed since {saved[-1].name}: a run resumes on the same pairs")
         say(f"resumed from {saved[-1]} at update {state.progress.update:,}")
     say(f"{sum(weight.numel() for weight in model.parameters()):,} parameters, {device}, {state.progress.precision}")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = recipe.model_dump_json(indent=2) + "\n"
+    (folder / RECIPE).write_text(written, encoding="utf-8")
     return Run(recipe, folder, corpus, tokenizer, model, state, device)
 
 
+def fingerprint_of(corpus: Corpus) -> str:
+    """SHA-256 of the pairs that a run learns from and chooses by."""
+    digest = hashlib.sha256()
+    for pair in itertools.chain(corpus.split.train, corpus.split.dev):
+        digest.update("\t".join(pair).encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
 def check_folder(recipe: Recipe, folder: Path, resume: bool, started: bool) -> None:
-    """Refuse to overwrite a run, to resume none, or to resume one with another recipe; else write the recipe down."""
-    path = folder / "recipe.json"
+    """Refuse to overwrite a run, to resume none, or to resume one with another recipe."""
+    path = folder / RECIPE
     if started and not resume:
         raise UserError(f"{folder} holds a run already: add --resume to go on, or give another --output")
     if resume and not started:
@@ -90,8 +106,6 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, started: bool) -> N
             raise UserError(f"{path} is missing or damaged, so {folder} cannot be resumed: {error}") from None
         if changed:
             raise UserError(f"{changed}: a run resumes as itself; start another with --output")
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _changed(before: dict[str, Any], now: dict[str, Any]) -> str | None:

@@ -24,6 +24,7 @@ class Progress:
     update: int = 0
     epoch: int = 0
     batch: int = 0  # batches of this epoch that are done
+    data: str = ""  # SHA-256 of the training and dev pairs
     precision: str = "float32"  # of matrix products; measured once where the recipe says auto
     updates: int | None = None  # planned in all; None until `train.minutes` has been turned into a number
     seconds: float = 0.0  # spent so far, over all sessions of the run

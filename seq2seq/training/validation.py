@@ -33,7 +33,7 @@ def validate(run: Run, metrics: Metrics) -> bool:
         values = {"dev_loss": loss, "dev_perplexity": math.exp(min(loss, 100))}
         if config.validation_sentences:
             values["dev_bleu"] = dev_bleu(run)
-        merit = values.get("dev_bleu", -loss)
+        merit = values.get("dev_bleu", 0.0) - 1e-6 * loss  # BLEU decides, and the loss where BLEU is equal
         progress.since_best += 1
         if progress.best is None or merit > progress.best:
             progress.best, progress.best_update, progress.since_best = merit, progress.update, 0

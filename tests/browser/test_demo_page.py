@@ -254,9 +254,12 @@ def test_alternatives_are_listed(visit, demo):
     page = visit()
     page.get_by_text("Search settings").click()
     number = page.get_by_label("number input for Alternatives")
-    number.fill("3")
-    number.press("Tab")
-    translated(page)
+    for _ in range(3):  # on a busy machine a slider that has only just appeared may lose what is typed
+        number.fill("3")
+        number.press("Tab")
+        translated(page)
+        if demo.settings["n_best"] == 3:
+            break
     assert demo.settings == {"beam_size": demo.translator.info.decode.beam_size, "n_best": 3}
     found = demo.translate(TEXT, n_best=3).alternatives
     cells = page.locator(".alternatives tbody tr td:last-child")
