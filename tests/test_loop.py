@@ -252,7 +252,7 @@ def test_a_run_is_not_resumed_on_other_data(unbroken, recipe, monkeypatch):
         return Corpus(found.split._replace(train=found.split.train[:-1]), found.dropped)
 
     monkeypatch.setattr(run_module, "load_corpus", load_less)
-    with pytest.raises(UserError, match="the data of .* has changed since 00000030"):
+    with pytest.raises(UserError, match=r"the data of .* has changed since 00000030"):
         train(recipe, unbroken, resume=True)
 
 
