@@ -40,23 +40,24 @@ def search_options(parser: argparse.ArgumentParser) -> None:
 
 def write_lines(lines: Iterator[str], path: Path | None) -> None:
     """Lines to stdout as they come, or to a file that appears when it is complete."""
+    encoded = (line.encode("utf-8", "replace") + b"\n" for line in lines)
     if path is None:
         if sys.stdout is None:
             raise UserError("stdout is closed, so there is nowhere to write to")
-        for line in lines:
-            sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
+        for line in encoded:
+            sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
         return
     path = path.resolve()  # through a link, the file that it leads to is replaced and not the link
     check_parent(path)
     if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
         with path.open("wb") as stream:
-            stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in lines)
+            stream.writelines(encoded)
         return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as stream:
-            stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in lines)
+            stream.writelines(encoded)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
