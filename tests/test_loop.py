@@ -162,7 +162,7 @@ def test_translations_of_dev_sentences_are_scored_and_decide_which_model_is_best
 
     monkeypatch.setattr(validation, "score", scored)
     train(tiny_recipe(corpus, updates=6, validate_every=2, validation_sentences=4, keep=3), tmp_path / "run")
-    assert asked == [(4, [(pair.target,) for pair in DEV[:4]])] * 3
+    assert asked == [(4, [(DEV[len(DEV) * quarter // 4].target,) for quarter in range(4)])] * 3
     assert [row["dev_bleu"] for row in rows(tmp_path / "run") if "dev_bleu" in row] == [5.0, 9.0, 7.0]
     best = load_model(tmp_path / "run/model").model.embedding.weight
     second = load_model(tmp_path / "run/checkpoints/00000004").model.embedding.weight
@@ -509,3 +509,10 @@ def test_the_precision_of_a_run_is_measured_once(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "pick_precision", lambda config, device: "float32")  # another machine
     train(recipe, tmp_path / "run", resume=True)
     assert state_of(tmp_path / "run", 8)["progress"]["precision"] == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, [0]), (3, [0, 1, 3]), (4, [0, 1, 2, 3]), (5, [0, 1, 2, 3, 4]), (9, [0, 1, 2, 3, 4])]
+)
+def test_what_is_judged_is_spread_over_the_whole_dev_split(count, expected):
+    assert validation.spread(range(5), count) == expected

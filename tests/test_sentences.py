@@ -132,7 +132,9 @@ def test_a_sentence_in_capitals_is_recognised(text):
     assert is_capitals(text)
 
 
-@pytest.mark.parametrize("text", ["NATO", "Where ARE you?", "I I", "42 + 1", "", "USA!", "MCDONALD is here"])
+@pytest.mark.parametrize(
+    "text", ["NATO", "Where ARE you?", "I I", "42 + 1", "", "USA!", "MCDONALD is here", "שלום לך חבר"]
+)
 def test_acronyms_and_mixed_case_are_no_sentence_in_capitals(text):
     assert not is_capitals(text)
 

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +48,21 @@ def write_lines(lines: Iterator[str], path: Path | None) -> None:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
         return
+    write_file(encoded, path)
+
+
+def write_file(chunks: Iterable[bytes], path: Path) -> None:
+    """Bytes to a file that appears when it is complete."""
     path = path.resolve()  # through a link, the file that it leads to is replaced and not the link
     check_parent(path)
     if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
         with path.open("wb") as stream:
-            stream.writelines(encoded)
+            stream.writelines(chunks)
         return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as stream:
-            stream.writelines(encoded)
+            stream.writelines(chunks)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

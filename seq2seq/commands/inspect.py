@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from seq2seq.commands.common import check_parent, declare, model_option
+from seq2seq.commands.common import check_parent, declare, model_option, write_file
 from seq2seq.errors import UserError
 
 
@@ -47,5 +47,5 @@ def inspect(options: argparse.Namespace) -> None:
     if options.output is None:
         print(views.as_text(view))
     else:
-        options.output.write_bytes(writers[options.output.suffix](view))
+        write_file([writers[options.output.suffix](view)], options.output)
         print(options.output)

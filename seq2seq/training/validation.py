@@ -84,4 +84,5 @@ def dev_bleu(run: Run) -> float:
 
 def spread(items: Sequence[Item], count: int) -> Sequence[Item]:
     """At most `count` items, evenly spaced: a corpus sorted by length must not be judged by its shortest sentences."""
-    return items[:: max(1, len(items) // count)][:count]
+    count = min(count, len(items))
+    return [items[index * len(items) // count] for index in range(count)]

@@ -147,14 +147,13 @@ def beam_search(
     while opened:
         length = prefixes.size(2) + 1
         width = totals.size(1)
-        candidates = totals[:, :, None] + log_probabilities.view(len(opened), width, -1)  # (N, W, V)
-        # Where the limit forces `</s>` upon a hypothesis that would have gone on, its translation is cut.
-        cut = log_probabilities.argmax(dim=-1).view(len(opened), width) != eos_id  # (N, W)
+        log_probabilities = log_probabilities.view(len(opened), width, -1)  # (N, W, V)
+        candidates = totals[:, :, None] + log_probabilities
         _force_end(candidates, [sentences[n].limit <= length for n in opened], eos_id)
         vocabulary = candidates.size(2)
         values, flat = candidates.flatten(1).topk(min(2 * beam_size, width * vocabulary), dim=1)
         parents, tokens = flat // vocabulary, flat % vocabulary
-        _collect(sentences, opened, prefixes, values, parents, tokens, cut, eos_id, beam_size)
+        _collect(sentences, opened, prefixes, values, parents, tokens, log_probabilities, eos_id, beam_size)
 
         # The best beam_size candidates that go on: sorting by "is </s>" is stable, so scores stay in order.
         values = values.masked_fill(tokens == eos_id, -math.inf)
@@ -189,7 +188,7 @@ def _collect(
     values: Tensor,
     parents: Tensor,
     tokens: Tensor,
-    cut: Tensor,
+    log_probabilities: Tensor,
     eos_id: int,
     beam_size: int,
 ) -> None:
@@ -199,5 +198,6 @@ def _collect(
     for i, rank in ended.nonzero().tolist():
         sentence = sentences[opened[i]]
         parent = parents[i, rank]
-        truncated = length >= sentence.limit and bool(cut[i, parent])
+        # Where the limit forced `</s>` upon a hypothesis that would have gone on, its translation is cut.
+        truncated = length >= sentence.limit and int(log_probabilities[i, parent].argmax()) != eos_id
         sentence.add([*prefixes[i, parent].tolist(), eos_id], values[i, rank].item(), truncated)

@@ -118,8 +118,8 @@ def tidy(sentence: str) -> str:
 
 def is_capitals(sentence: str) -> bool:
     """Whether a sentence of several words is written in capitals throughout; a single word may be an acronym."""
-    letters = [character for character in sentence if character.isalpha()]
-    return len(letters) > 3 and sentence.upper() == sentence and sum(map(has_words, sentence.split())) > 1
+    several = sum(map(has_words, sentence.split())) > 1
+    return several and sentence.isupper() and sum(map(str.isalpha, sentence)) > 3
 
 
 def without_capitals(sentence: str) -> str:

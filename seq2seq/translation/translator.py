@@ -321,11 +321,11 @@ class Translator:
     def _sentence(
         self, sentence: str, source: list[int], hypotheses: list[Hypothesis], n_best: int, weights: Array | None
     ) -> SentenceTranslation:
-        best = hypotheses[0]
+        best, loud = hypotheses[0], is_capitals(sentence)
         texts: dict[str, float] = {}  # two segmentations of one text count once, at the better score
         for hypothesis in hypotheses:
             text = self.tokenizer.decode(hypothesis.tokens)
-            texts.setdefault(text.upper() if is_capitals(sentence) else text, hypothesis.score)
+            texts.setdefault(text.upper() if loud else text, hypothesis.score)
         return SentenceTranslation(
             source=sentence,
             text=next(iter(texts)),
