@@ -4,11 +4,7 @@ No pickle is ever loaded from it; files that do not fit each other are refused b
 """
 
 import json
-import os
-import shutil
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -23,6 +19,7 @@ from seq2seq.config import DecodeConfig, ModelConfig, Section, validate
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
 from seq2seq.model import Transformer
+from seq2seq.storage import replacing
 
 FORMAT_VERSION = 1
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.model", "README.md"
@@ -80,41 +77,6 @@ def save_model(
         (temporary / CONFIG).write_text(info.model_dump_json(indent=2, exclude_none=True) + "\n", encoding="utf-8")
         if card is not None:
             (temporary / CARD).write_text(card, encoding="utf-8")
-
-
-@contextmanager
-def replacing(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside `folder` that takes its place once it is complete and on disk."""
-    folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.new")
-    temporary.mkdir()
-    try:
-        yield temporary
-        for path in [*temporary.iterdir(), temporary]:
-            _flush(path)
-        if folder.exists():
-            old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.old")
-            folder.rename(old)
-            try:
-                temporary.rename(folder)
-            except BaseException:
-                old.rename(folder)
-                raise
-            shutil.rmtree(old)
-        else:
-            temporary.rename(folder)
-        _flush(folder.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def load_model(name: str | Path | None = None) -> LoadedModel:

@@ -16,7 +16,6 @@ from seq2seq.checkpoint import (
     average_models,
     find_model,
     load_model,
-    replacing,
     save_model,
 )
 from seq2seq.config import DecodeConfig
@@ -103,41 +102,6 @@ def test_a_failure_while_saving_leaves_the_old_model_and_nothing_else(folder, mo
         save(folder, loaded_model(seed=1))
     assert contents(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
-
-
-def test_a_failure_while_saving_for_the_first_time_leaves_nothing(tmp_path):
-    def interrupted() -> None:
-        with replacing(tmp_path / "runs" / "model") as temporary:
-            (temporary / "half").write_text("written", encoding="utf-8")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list((tmp_path / "runs").iterdir()) == []
-
-
-def test_a_failure_in_the_last_rename_puts_the_old_model_back(folder, monkeypatch):
-    before, rename = contents(folder), Path.rename
-
-    def stubborn(path, target):
-        if path.name.endswith(".new"):
-            raise OSError("Device or resource busy")
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", stubborn)
-    with pytest.raises(OSError, match="resource busy"):
-        save(folder, loaded_model(seed=1))
-    assert contents(folder) == before
-    assert [path.name for path in folder.parent.iterdir()] == ["model"]
-
-
-def test_the_old_folder_is_in_place_while_the_new_one_is_written(folder):
-    before = contents(folder)
-    with replacing(folder) as temporary:
-        (temporary / "new").write_text("text", encoding="utf-8")
-        assert contents(folder) == before
-        assert temporary.parent == folder.parent  # the same file system, so that the rename is one step
-    assert contents(folder) == {"new": b"text"}
 
 
 # Refusals.

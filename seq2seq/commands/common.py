@@ -1,12 +1,12 @@
 """What several subcommands share: declaring a command, common options, reading and writing lines."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from seq2seq import storage
 from seq2seq.errors import UserError
 
 CHUNK = 512  # input lines that are translated together
@@ -59,13 +59,7 @@ def write_file(chunks: Iterable[bytes], path: Path) -> None:
         with path.open("wb") as stream:
             stream.writelines(chunks)
         return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as stream:
-            stream.writelines(chunks)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    storage.write_file(path, chunks)
 
 
 def check_parent(path: Path) -> None:

@@ -1,7 +1,6 @@
 """What a run needs to go on exactly: weights, optimiser, random state, position in the data, best score so far."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -10,9 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from seq2seq.checkpoint import ModelInfo, replacing, save_model
+from seq2seq.checkpoint import ModelInfo, save_model
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
+from seq2seq.storage import discard, replacing
 
 STATE = "state.pt"
 
@@ -83,7 +83,7 @@ class TrainingState:
             (temporary / "model").rmdir()
             torch.save(self._values(), temporary / STATE)
         for old in checkpoints(folder)[:-keep]:
-            shutil.rmtree(old)
+            discard(old)
 
     def _values(self) -> dict[str, object]:
         values: dict[str, object] = {
