@@ -60,12 +60,14 @@ class DataConfig(Section):
     """Where the sentence pairs come from, and what cleaning drops from the training split."""
 
     dataset: str = Field(
-        "files", description="sample, tatoeba, multi30k, files, or hub:OWNER/NAME with a 'translation' column"
+        "files", description="sample, tatoeba, multi30k, files (forms: docs/own-data.md), or hub:OWNER/NAME"
     )
     source: str = Field("en", min_length=1, description="source language code")
     target: str = Field("fr", min_length=1, description="target language code")
     subset: str | None = Field(None, description="configuration name of a hub dataset")
-    train: list[str] = Field([], description="dataset = files: [source, target] or one .tsv or .jsonl; also .gz")
+    train: list[str] = Field(
+        [], description="dataset = files: [source, target] or one .tsv, .csv, .jsonl, .parquet, .tmx; also .gz"
+    )
     dev: list[str] = Field([], description="as train; without it the split rule of docs/data.md decides")
     test: list[str] = Field([], description="as train; without it the split rule of docs/data.md decides")
     max_words: int = Field(100, ge=1, description="training pairs with a longer side are dropped")

@@ -2,13 +2,18 @@
 
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from hypothesis import settings
+from small import tiny_recipe, write_corpus
+from trainings import UPDATES, small_and_quiet
 
 from seq2seq import Translator
+from seq2seq.config import Recipe
+from seq2seq.training.loop import train
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -45,3 +50,31 @@ def no_net(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     return attempts
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sixty pairs as files."""
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def recipe(corpus: Path) -> Recipe:
+    """A recipe over them that runs in a second."""
+    return tiny_recipe(corpus, updates=UPDATES)
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """Trainings are small and say little."""
+    with small_and_quiet():
+        yield
+
+
+@pytest.fixture(scope="session")
+def unbroken(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "unbroken"
+    with small_and_quiet():
+        train(recipe, folder)
+    return folder

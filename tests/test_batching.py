@@ -3,7 +3,8 @@ from itertools import pairwise
 
 import pytest
 
-from seq2seq.data.batching import EncodedPair, collate, cut, pad, plan_epoch
+from seq2seq.data.batching import collate, cut, pad, plan_epoch, share, without_targets
+from seq2seq.data.encoding import EncodedPair
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +64,32 @@ def test_pad_fills_rows_at_the_end():
     assert pad([[5, 6], [7]], 0).tolist() == [[5, 6], [7, 0]]
 
 
-def test_a_pair_is_as_long_as_its_longer_side():
-    assert len(EncodedPair([4, 3], [4, 5, 3])) == 3
-
-
 def test_the_decoder_reads_the_target_shifted_by_one():
     batch = collate([EncodedPair([4, 3], [6, 7, 3]), EncodedPair([4, 5, 3], [8, 3])], pad_id=0, bos_id=2)
     assert batch.src.tolist() == [[4, 3, 0], [4, 5, 3]]
     assert batch.tgt_in.tolist() == [[2, 6, 7], [2, 8, 0]]
     assert batch.tgt_out.tolist() == [[6, 7, 3], [8, 3, 0]]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_a_batch_is_divided_among_processes_and_each_row_goes_to_one(lengths, size):
+    for indices in plan_epoch(lengths, 1024, seed=1, epoch=0)[:50]:
+        parts = [share(indices, lengths, rank, size) for rank in range(size)]
+        assert [index for part in parts for index in part] == indices
+
+
+def test_every_process_gets_as_many_tokens_as_the_others_to_within_a_row(lengths):
+    for indices in plan_epoch(lengths, 1024, seed=1, epoch=0)[:50]:
+        tokens = [sum(lengths[index] for index in share(indices, lengths, rank, 3)) for rank in range(3)]
+        assert max(tokens) - min(tokens) <= 2 * max(lengths[index] for index in indices)
+
+
+def test_with_more_processes_than_rows_some_get_nothing():
+    parts = [share([4, 2], [9, 9, 5, 9, 5], rank, 5) for rank in range(5)]
+    assert [part for part in parts if part] == [[4], [2]]
+
+
+def test_a_batch_without_targets_has_nothing_to_predict():
+    batch = without_targets(collate([EncodedPair([4, 3], [6, 7, 3])], pad_id=0, bos_id=2), pad_id=0)
+    assert batch.tgt_out.tolist() == [[0, 0, 0]]
+    assert batch.tgt_in.tolist() == [[2, 6, 7]]

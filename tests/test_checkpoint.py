@@ -92,12 +92,13 @@ def test_a_new_model_takes_the_place_of_the_old_one(folder):
 
 
 def test_a_failure_while_saving_leaves_the_old_model_and_nothing_else(folder, monkeypatch):
-    def full_disk(weights, path):
-        Path(path).write_bytes(b"the beginning of")
+    def full_disk(path, content):
+        with path.open("wb") as stream:
+            stream.write(content[: len(content) // 2])
         raise OSError("No space left on device")
 
     before = contents(folder)
-    monkeypatch.setattr(checkpoint, "save_file", full_disk)
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
     with pytest.raises(OSError, match="No space left"):
         save(folder, loaded_model(seed=1))
     assert contents(folder) == before
@@ -254,18 +255,19 @@ def test_a_name_that_is_nothing_is_refused_with_the_names_there_are(bundled, nam
 def test_owner_and_name_are_fetched_from_the_hub_without_any_pickle(bundled, monkeypatch):
     asked = {}
 
-    def snapshot(name, allow_patterns):
+    def snapshot(name, revision, allow_patterns):
         asked.update(name=name, patterns=allow_patterns)
         return str(bundled / "fr-en")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
     assert find_model("owner/name") == bundled / "fr-en"
     assert asked["name"] == "owner/name"
-    assert sorted(asked["patterns"]) == ["README.md", "config.json", "model.safetensors", "tokenizer.model"]
+    files = ["README.md", "config.json", "curves.png", "model.safetensors", "tokenizer.model"]
+    assert sorted(asked["patterns"]) == files
 
 
 def test_a_hub_that_does_not_answer_is_one_line(bundled, monkeypatch):
-    def snapshot(name, allow_patterns):
+    def snapshot(name, revision, allow_patterns):
         raise ConnectionError("no route to host\nand a long explanation")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)

@@ -137,7 +137,9 @@ def test_a_failure_on_the_way_leaves_no_output_file(tmp_path: Path, capsys: Capt
         (["evaluate", "--dataset", "sample", "--output", "no-such-folder/x"], "no-such-folder"),
         (["train", str(RECIPE), "--set", "train.minutes=inf"], "train.minutes = inf"),
         (["train", str(RECIPE), "--set", f"train.seed={10**30}"], "train.seed"),
-        (["evaluate", "--dataset", "nothing"], "'nothing' is not one of"),
+        (["evaluate", "--dataset", "nothing"], "--dataset 'nothing' is not one of sample, tatoeba, multi30k, hub:"),
+        (["evaluate", "--dataset", "files"], "--dataset 'files' names no file: give --source and --reference"),
+        (["evaluate", "--dataset", "sample", "--report", "no-such-folder/x"], "--report no-such-folder/x: folder"),
         (["evaluate", "--dataset", "sample", "--split", "tset"], "split 'tset'"),
         (["evaluate", "--source", "no-such.en", "--reference", "no-such.fr"], "no-such.en does not exist"),
         (["score", "--hypothesis", "no-such.fr", "--reference", "no-such.fr"], "no-such.fr does not exist"),
@@ -246,7 +248,16 @@ def test_score_compares_with_a_baseline(tmp_path: Path, capsys: Captured) -> Non
     assert bleu["metric"] == "BLEU"
     assert bleu["score"] == pytest.approx(100)
     assert bleu["baseline"] < 90
-    assert bleu["p_value"] < 0.01
+    assert bleu["bootstrap"]["p_value"] < 0.01
+    assert bleu["randomisation"]["p_value"] < 0.01
+    assert "|bs:1000|seed:12345|" in bleu["bootstrap"]["signature"]
+    assert "|ar:10000|seed:12345|" in bleu["randomisation"]["signature"]
+    assert main(command[:-1]) == 0
+    out, err = capsys.readouterr()
+    tests = [(bleu["bootstrap"], "paired bootstrap"), (bleu["randomisation"], "approximate randomisation")]
+    for test, name in tests:
+        assert f"p = {test['p_value']:.4f} ({name})" in out.splitlines()[3]
+        assert f"BLEU|{test['signature']}\n" in err
 
 
 def test_evaluate_scores_what_translate_gives(tmp_path: Path, translator: Translator, capsys: Captured) -> None:
@@ -269,6 +280,115 @@ def test_evaluate_says_when_a_baseline_is_the_same(tmp_path: Path, capsys: Captu
     assert main([*common, "--output", output]) == 0
     assert main([*common, "--baseline", output]) == 0
     assert "word for word" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_way_to_a_score_gives_the_same_numbers(tmp_path: Path, capsys: Captured, count: int) -> None:
+    source = write(tmp_path / "test.en", "The cat sleeps.", "Where is the house?", "I like music.")
+    first = write(tmp_path / "a.fr", "Le chat dort.", "Où est la maison ?", "J'adore la musique.")
+    second = write(tmp_path / "b.fr", "Le chat est endormi.", "Où se trouve la maison ?", "J'aime bien la musique.")
+    references, output = [str(path) for path in (first, second)[:count]], str(tmp_path / "out.fr")
+    evaluated = ["evaluate", "--source", str(source), "--reference", *references, "--output", output, "--confidence"]
+    assert main(evaluated) == 0
+    shown = capsys.readouterr()
+    assert main([*evaluated, "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    scored = ["score", "--hypothesis", output, "--reference", *references, "--confidence"]
+    assert main(scored) == 0
+    assert capsys.readouterr() == shown
+    assert main([*scored, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == values
+    metrics = ["-m", "bleu", "chrf", "ter", "--confidence"]
+    command = [sys.executable, "-m", "sacrebleu", *references, "-i", output, *metrics]
+    theirs = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
+    for metric, key, line in zip(json.loads(theirs), evaluation.NAMES, shown.out.splitlines(), strict=True):
+        assert line == f"{metric['name']:5} {metric['score']:5.1f} ({metric['confidence']})"
+        assert f"{values[key]:.1f}" == f"{metric['score']:.1f}"
+        assert f"{metric['name']}|{metric['signature']}\n" in shown.err
+
+
+def test_evaluate_and_score_agree_where_sentences_have_different_numbers_of_references(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    source = write(tmp_path / "test.en", "The cat sleeps.", "Where is the house?", "I like music.")
+    first = write(tmp_path / "a.fr", "Le chat dort.", "Où est la maison ?", "J'adore la musique.")
+    second = write(tmp_path / "b.fr", "", "Où se trouve la maison ?", "")
+    output, references = str(tmp_path / "out.fr"), [str(first), str(second)]
+    assert main(["evaluate", "--source", str(source), "--reference", *references, "--output", output, "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert main(["score", "--hypothesis", output, "--reference", *references, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == values
+    ragged = [("Le chat dort.",), ("Où est la maison ?", "Où se trouve la maison ?"), ("J'adore la musique.",)]
+    ours = evaluation.score(Path(output).read_text(encoding="utf-8").splitlines(), ragged)
+    assert [values[key] for key in evaluation.NAMES] == [ours.bleu, ours.chrf, ours.ter]
+    assert values["signatures"] == ours.signatures
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[str]:
+    """`evaluate` with a test set of two sentences."""
+    source = write(tmp_path / "two.en", "The cat sleeps.", "I like music.")
+    reference = write(tmp_path / "two.fr", "Le chat dort.", "J'aime la musique.")
+    return ["evaluate", "--source", str(source), "--reference", str(reference)]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "says"),
+    [
+        ("mistyped.fr", "--baseline 'mistyped.fr' is no file, and not a model either: model 'mistyped.fr' is neither"),
+        ("short.fr", "has 1 lines, the test set has 2 sentences"),
+    ],
+)
+def test_a_baseline_that_does_not_fit_is_refused_before_anything_is_translated(
+    tmp_path: Path, pair: list[str], capsys: Captured, monkeypatch: pytest.MonkeyPatch, baseline: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "short.fr", "Le chat.")
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("translated"))
+    assert main([*pair, "--baseline", baseline]) == 1
+    out, err = capsys.readouterr()
+    assert says in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_a_source_without_its_reference_is_refused_before_anything_is_translated(
+    tmp_path: Path, pair: list[str], capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("translated"))
+    write(tmp_path / "two.fr", "Le chat dort.", "")
+    assert main(pair) == 1
+    assert "sentence 2 has no reference" in capsys.readouterr().err
+    write(tmp_path / "two.fr", "Le chat dort.")
+    assert main(pair) == 1
+    assert "two.en has 2 lines, --reference" in capsys.readouterr().err
+
+
+def test_evaluate_writes_a_report_with_a_model_as_baseline(
+    tmp_path: Path, pair: list[str], capsys: Captured, translator: Translator
+) -> None:
+    report = tmp_path / "report.html"
+    translator.save_pretrained(tmp_path / "old")
+    assert main([*pair, "--baseline", str(tmp_path / "old"), "--report", str(report), "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    page = report.read_text(encoding="utf-8")
+    assert f"μ = {values['confidence']['bleu']['mean']:.1f} ± " in page
+    assert values["signatures"]["bleu"] in page
+    assert str(tmp_path / "old") in page
+    assert "two.en: 2 sentences" in page
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old", "report.html", "two.en", "two.fr"]
+
+
+def test_evaluate_writes_a_report_with_a_file_as_baseline_or_none(
+    tmp_path: Path, pair: list[str], capsys: Captured
+) -> None:
+    baseline = str(write(tmp_path / "theirs.fr", "Le chat.", "J'aime la musique."))
+    for options in ([], ["--baseline", baseline]):
+        assert main([*pair, *options, "--report", str(tmp_path / "report.html")]) == 0
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert (baseline in page) == bool(options)
+        assert "<figure" in page
+    assert main([*pair, "--report", str(tmp_path / "nowhere/report.html")]) == 1
+    assert f"--report {tmp_path}/nowhere/report.html: folder" in capsys.readouterr().err
 
 
 def test_inspect_prints_a_table(translator: Translator, capsys: Captured) -> None:

@@ -5,9 +5,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.significance import PairedTest
 
 from seq2seq.errors import UserError
-from seq2seq.evaluation import Scores, compare, score
+from seq2seq.evaluation import (
+    NAMES,
+    Scores,
+    bleu_settings,
+    compare,
+    score,
+    score_subset,
+    sentence_scores,
+    signatures,
+)
 
 HYPOTHESES = [
     "Le chat dort sur le canapé.",
@@ -52,7 +63,7 @@ def sacrebleu(folder: Path, references: list[list[str]], systems: list[list[str]
     """What sacrebleu's own command line prints, with all digits."""
     refs = [written(folder, f"ref{number}", lines) for number, lines in enumerate(references)]
     names = [written(folder, f"system{number}", lines) for number, lines in enumerate(systems)]
-    metrics = ["-m", "bleu", "chrf", "ter", "-w", "15"]
+    metrics = ["-m", "bleu", "chrf", "ter", "-w", "15"]  # options that come later win
     command = [sys.executable, "-m", "sacrebleu", *refs, "-i", *names, *metrics, *options]
     return subprocess.run(command, capture_output=True, encoding="utf-8", check=True, cwd=folder).stdout
 
@@ -82,17 +93,94 @@ def test_sentences_may_have_different_numbers_of_references(tmp_path):
     assert list(ours.signatures.values()) == [m["signature"].replace("nrefs:2", "nrefs:var") for m in theirs]
 
 
-def test_the_significance_test_is_that_of_sacrebleus_command_line(tmp_path):
-    options = ("--format", "text", "--no-color", "--paired-bs", "--paired-bs-n", "200")
+@pytest.mark.parametrize(
+    ("kind", "samples", "test"), [("bs", 200, "bootstrap"), ("ar", 500, "randomisation")], ids=["bootstrap", "ar"]
+)
+def test_each_significance_test_is_that_of_sacrebleus_command_line(tmp_path, kind, samples, test):
+    options = ("--format", "text", "--no-color", f"--paired-{kind}", f"--paired-{kind}-n", str(samples))
     theirs = sacrebleu(tmp_path, [FIRST, SECOND], [BASELINE, HYPOTHESES], *options)
-    scores = re.findall(r"│ +(\d+\.\d{15}) \(", theirs)
-    ours = compare(BASELINE, HYPOTHESES, per_sentence([FIRST, SECOND]), samples=200)
+    scores = re.findall(r"│ +(\d+\.\d{15})", theirs)
+    ours = compare(
+        BASELINE, HYPOTHESES, per_sentence([FIRST, SECOND]), **{"bs": {"samples": 200}, "ar": {"trials": 500}}[kind]
+    )
     assert [f"{comparison.baseline:.15f}" for comparison in ours] == scores[:3]
     assert [f"{comparison.score:.15f}" for comparison in ours] == scores[3:]
-    assert [f"{comparison.p_value:.4f}" for comparison in ours] == re.findall(r"\(p = (\d\.\d{4})\)", theirs)
+    tests = [getattr(comparison, test) for comparison in ours]
+    assert [f"{found.p_value:.4f}" for found in tests] == re.findall(r"\(p = (\d\.\d{4})\)", theirs)
     signatures = re.findall(r"^ - (BLEU|chrF2|TER) +(nrefs\S+)", theirs, re.MULTILINE)
-    assert [(comparison.metric, comparison.signature) for comparison in ours] == signatures
+    assert [(comparison.metric, found.signature) for comparison, found in zip(ours, tests, strict=True)] == signatures
     assert len(signatures) == 3
+
+
+@pytest.mark.parametrize("kind", ["bs", "ar"])
+def test_both_tests_take_sacrebleus_own_defaults(kind):
+    streams = [FIRST, SECOND]
+    metrics = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
+    theirs = PairedTest([("a", BASELINE), ("b", HYPOTHESES)], metrics, streams, test_type=kind)
+    signatures, results = theirs()
+    for comparison in compare(BASELINE, HYPOTHESES, per_sentence(streams)):
+        ours = comparison.bootstrap if kind == "bs" else comparison.randomisation
+        assert ours.p_value == results[comparison.metric][1].p_value
+        assert ours.signature == signatures[comparison.metric].format()
+        assert f"{kind}:{1000 if kind == 'bs' else 10000}|seed:12345" in ours.signature
+
+
+def test_the_same_translations_differ_by_chance_alone():
+    for comparison in compare(HYPOTHESES, HYPOTHESES, per_sentence([FIRST]), samples=50, trials=50):
+        assert comparison.baseline == comparison.score
+        assert comparison.randomisation.p_value <= 1
+        assert comparison.randomisation.signature != comparison.bootstrap.signature
+
+
+@pytest.mark.parametrize("references", [[FIRST], [FIRST, SECOND]], ids=["one", "two"])
+def test_confidence_intervals_are_those_of_sacrebleus_command_line(tmp_path, references):
+    theirs = json.loads(sacrebleu(tmp_path, references, [HYPOTHESES], "--confidence"))
+    ours = score(HYPOTHESES, per_sentence(references), confidence=True)
+    for name, metric in zip(NAMES, theirs, strict=True):
+        assert f"{ours.confidence[name].mean:.15f}" == f"{metric['confidence_mean']:.15f}"
+        assert f"{ours.confidence[name].margin:.15f}" == f"{metric['confidence_var']:.15f}"
+        assert ours.signatures[name] == metric["signature"]
+    assert [ours.bleu, ours.chrf, ours.ter] == [metric["score"] for metric in theirs]
+
+
+def test_an_interval_is_shown_as_sacrebleu_shows_it(tmp_path):
+    options = ("--format", "text", "--confidence", "-w", "1")
+    theirs = sacrebleu(tmp_path, [FIRST], [HYPOTHESES], *options).splitlines()
+    ours = score(HYPOTHESES, per_sentence([FIRST]), confidence=True).lines()
+    assert len(theirs) == 3
+    for mine, other in zip(ours, theirs, strict=True):
+        assert other.lstrip().startswith(mine)  # BLEU's line goes on with its precisions
+
+
+def test_sentence_scores_are_those_of_sacrebleus_command_line(tmp_path):
+    theirs = {}
+    for metric in ("bleu", "chrf"):
+        options = ["--sentence-level", "--format", "text", "-m", metric]
+        lines = sacrebleu(tmp_path, [FIRST, SECOND], [HYPOTHESES], *options).splitlines()
+        theirs[metric] = [float(re.search(r" = (\d+\.\d+)", line)[1]) for line in lines]
+    ours = sentence_scores(HYPOTHESES, per_sentence([FIRST, SECOND]))
+    assert [found.bleu for found in ours] == pytest.approx(theirs["bleu"], abs=1e-12)
+    assert [found.chrf for found in ours] == pytest.approx(theirs["chrf"], abs=1e-12)
+
+
+def test_a_subset_scores_as_a_corpus_of_its_own():
+    found = score_subset(HYPOTHESES[2:], per_sentence([FIRST[2:], SECOND[2:]]))
+    whole = score(HYPOTHESES[2:], per_sentence([FIRST[2:], SECOND[2:]]))
+    assert (found.bleu, found.chrf) == (whole.bleu, whole.chrf)
+    assert score_subset(FIRST, per_sentence([FIRST])).length_ratio == 1
+    assert score_subset(["Le chat"], [["Le chat dort ici"]]).length_ratio == 0.5
+
+
+def test_the_settings_of_bleu_are_its_signature_without_the_references():
+    assert score(HYPOTHESES, per_sentence([FIRST])).signatures["bleu"] == f"nrefs:1|{bleu_settings()}"
+
+
+def test_every_signature_is_listed_once():
+    references = per_sentence([FIRST])
+    scores = score(HYPOTHESES, references, confidence=True)
+    lines = signatures(scores, compare(BASELINE, HYPOTHESES, references, trials=20))
+    assert len(lines) == len(set(lines)) == 6  # the bootstrap of interval and test is the same
+    assert all(line.startswith(("BLEU|", "chrF2|", "TER|")) for line in lines)
 
 
 def test_a_perfect_translation_scores_the_maximum():

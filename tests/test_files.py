@@ -115,14 +115,48 @@ def test_a_tsv_line_of_one_column_is_named(tmp_path):
         pairs(write(tmp_path / "a.tsv", "a\tb\n\nno tab here\n"))
 
 
-def test_jsonl_may_be_flat_or_nested(tmp_path):
-    rows = [{"en": "one", "fr": "un", "id": 7}, {"translation": {"en": "a\nb", "fr": "é"}}]
+def test_jsonl_may_be_flat_or_nested_and_name_languages_or_sides(tmp_path):
+    rows = [
+        {"en": "one", "fr": "un", "id": 7},
+        {"translation": {"en": "two", "fr": "deux"}},
+        {"source": "three", "target": "trois"},
+        {"translation": {"source": "four", "target": "quatre"}},
+        {"en": "five", "fr": "cinq", "translation": "by hand", "source": "a book"},
+    ]
     path = write(tmp_path / "a.jsonl", "\n\n".join(map(json.dumps, rows)) + "\n")
-    assert pairs(path) == [("one", "un"), ("a\nb", "é")]
+    assert pairs(path) == [("one", "un"), ("two", "deux"), ("three", "trois"), ("four", "quatre"), ("five", "cinq")]
+
+
+def test_a_line_break_inside_a_jsonl_text_becomes_a_space_and_all_else_stays(tmp_path):
+    row = {"en": "a \r\n b\n\nc", "fr": "tab\there, NUL \0, \u2028, lone CR \r."}
+    path = write(tmp_path / "a.jsonl", json.dumps(row))
+    assert pairs(path) == [("a b  c", row["fr"])]
+
+
+@pytest.mark.parametrize("text", ["NA", "null", "None", "nan", "N/A", "-", '5" disk'])
+@pytest.mark.parametrize("form", ["en fr", "tsv", "csv", "jsonl"])
+def test_no_text_is_ever_a_missing_value(tmp_path, form, text):
+    """Parquet and TMX: test_columns.py and test_tmx.py."""
+    if form == "en fr":
+        assert pairs(write(tmp_path / "a.en", f"{text}\n"), write(tmp_path / "a.fr", f"{text}\n")) == [(text, text)]
+        return
+    content = {"tsv": f"{text}\t{text}\n", "csv": f"{text},{text}\n", "jsonl": json.dumps({"en": text, "fr": text})}
+    assert pairs(write(tmp_path / f"a.{form}", content[form])) == [(text, text)]
 
 
 @pytest.mark.parametrize(
-    "line", ['{"en": "one"}', '{"en": "one", "fr": 1}', '{"translation": "one"}', "[]", "3", '{"en": "one",', "null"]
+    "line",
+    [
+        '{"en": "one"}',
+        '{"en": "one", "fr": 1}',
+        '{"translation": "one"}',
+        "[]",
+        "3",
+        '{"en": "one",',
+        "null",
+        "[" * 100_000,
+        '{"source": "a", "fr": "b"}',
+    ],
 )
 def test_a_jsonl_line_without_both_texts_is_named(tmp_path, line):
     path = write(tmp_path / "a.jsonl", f'{{"en": "a", "fr": "b"}}\n{line}\n')
@@ -135,9 +169,13 @@ def test_tsv_and_jsonl_may_be_gzipped(tmp_path):
     assert pairs(write(tmp_path / "a.jsonl.gz", '{"en": "one", "fr": "un"}\n')) == [("one", "un")]
 
 
-@pytest.mark.parametrize("names", [[], ["a.txt"], ["a.en.gz"], ["a.en", "a.fr", "b.en"]])
+@pytest.mark.parametrize(
+    "names", [[], ["a.txt"], ["a.en.gz"], ["a.en", "a.fr", "b.en"], ["a.tsv", "b.tsv"], ["a.en", "b.tmx.gz"]]
+)
 def test_another_number_or_kind_of_files_is_refused(names):
-    with pytest.raises(UserError, match=r"give two line-parallel text files, or one \.tsv or \.jsonl"):
+    with pytest.raises(
+        UserError, match=r"give two line-parallel text files, or one \.tsv, \.csv, \.jsonl, \.parquet or \.tmx"
+    ):
         pairs(*map(Path, names))
 
 

@@ -1,106 +1,31 @@
-"""A whole training on sixty sentence pairs: it learns, goes on exactly where it stopped, and refuses what it must."""
+"""A whole training on sixty sentence pairs: it learns, steps as it should, and keeps to its time."""
 
 import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
-from small import DEV, TRAIN, shape, tiny_recipe, write_corpus
+from small import DEV, TRAIN, shape, tiny_recipe
+from trainings import UPDATES, PowerCutError, die_before, prepared, rows, same, state_of, watch
 
 from seq2seq.checkpoint import load_model
-from seq2seq.config import Recipe
 from seq2seq.data.batching import Batch, collate
-from seq2seq.data.corpus import Corpus
+from seq2seq.data.encoding import encode_pairs
 from seq2seq.data.tokenizer import BOS, PAD
 from seq2seq.errors import UserError
-from seq2seq.training import loop, metrics, validation
+from seq2seq.training import loop, validation
 from seq2seq.training import run as run_module
-from seq2seq.training.loop import stream, train, train_step
-from seq2seq.training.metrics import read_metrics
-from seq2seq.training.objective import lr_at, summed_loss
-from seq2seq.training.run import Run, encode_pairs, pick_device, prepare
-from seq2seq.training.state import MovingAverage, Progress, checkpoints
+from seq2seq.training.checkpoints import checkpoints
+from seq2seq.training.loop import Part, stream, train, train_step
+from seq2seq.training.objective import Objective, lr_at, summed_loss
+from seq2seq.training.run import Run, pick_device
+from seq2seq.training.state import MovingAverage, Progress
 
-UPDATES = 30
+pytestmark = pytest.mark.usefixtures("quiet")
 curves_png = validation.curves_png
-
-
-class PowerCutError(Exception):
-    """Ends a run at once."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _small() -> Iterator[None]:
-    """A line on training every five updates, no TensorBoard, and a text in place of the picture of the curves."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "LOG_EVERY", 5)
-        patch.setattr(metrics, "_tensorboard", lambda folder: None)
-        patch.setattr(validation, "curves_png", lambda rows: f"picture of {len(rows)} lines".encode())
-        yield
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="module")
-def recipe(corpus: Path) -> Recipe:
-    return tiny_recipe(corpus, updates=UPDATES)
-
-
-@pytest.fixture(scope="module")
-def unbroken(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that nothing disturbed."""
-    folder = tmp_path_factory.mktemp("runs") / "unbroken"
-    train(recipe, folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def resumed(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that died before update 28, eight after its last checkpoint, and went on."""
-    folder = tmp_path_factory.mktemp("runs") / "resumed"
-    with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, 28)
-        with pytest.raises(PowerCutError):
-            train(recipe, folder)
-    torch.manual_seed(999)  # the random state of another process
-    train(recipe, folder, resume=True)
-    return folder
-
-
-def watch(patch: pytest.MonkeyPatch, before: Callable[[int, float], None]) -> None:
-    """Call `before` with number and learning rate of every update."""
-    step = loop.train_step
-
-    def watched(run, chunk, lr):
-        before(run.state.progress.update + 1, lr)
-        return step(run, chunk, lr)
-
-    patch.setattr(loop, "train_step", watched)
-
-
-def die_before(patch: pytest.MonkeyPatch, update: int) -> None:
-    def check(number: int, lr: float) -> None:
-        if number == update:
-            raise PowerCutError
-
-    watch(patch, check)
-
-
-def state_of(folder: Path, update: int = UPDATES) -> dict[str, Any]:
-    return torch.load(folder / "checkpoints" / f"{update:08d}" / "state.pt", weights_only=True)
-
-
-def rows(folder: Path) -> list[dict[str, float]]:
-    """Metrics without what depends on the clock."""
-    found = read_metrics(folder / "metrics.jsonl")
-    return [{name: row[name] for name in row if name not in ("seconds", "tokens_per_second")} for row in found]
 
 
 # It learns.
@@ -169,99 +94,7 @@ def test_translations_of_dev_sentences_are_scored_and_decide_which_model_is_best
     assert torch.equal(best, second)
 
 
-# It goes on exactly.
-
-
-def test_the_checkpoint_that_was_resumed_from_lay_inside_an_epoch(unbroken, recipe):
-    progress = state_of(unbroken, 20)["progress"]
-    assert progress["epoch"] >= 1
-    assert progress["batch"] >= 1
-
-
-def test_a_resumed_run_writes_the_same_metrics_as_an_unbroken_one(unbroken, resumed):
-    assert rows(resumed) == rows(unbroken)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two nested structures are equal to the last bit."""
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
-
-
-@pytest.mark.parametrize("part", ["model", "optimiser", "average", "random"])
-def test_a_resumed_run_ends_in_the_same_state_to_the_last_bit(unbroken, resumed, part):
-    assert same(state_of(resumed)[part], state_of(unbroken)[part])
-
-
-def test_a_resumed_run_counts_as_an_unbroken_one(unbroken, resumed):
-    one, other = state_of(unbroken)["progress"], state_of(resumed)["progress"]
-    clocks = {"seconds": 0, "since_log": 0}
-    assert {**one, **clocks} == {**other, **clocks}
-    assert one["since_log"][:2] == other["since_log"][:2]
-    assert load_model(resumed / "model").info == load_model(unbroken / "model").info
-
-
-def test_another_seed_makes_another_run(recipe, unbroken, corpus, tmp_path):
-    train(tiny_recipe(corpus, updates=10, seed=2), tmp_path / "run")
-    losses = [[row["loss"] for row in rows(folder) if "loss" in row][:2] for folder in (unbroken, tmp_path / "run")]
-    assert losses[0] != losses[1]
-
-
 # What it refuses.
-
-
-def test_a_folder_that_holds_a_run_is_not_trained_over(unbroken, recipe):
-    before = (unbroken / "metrics.jsonl").read_bytes()
-    with pytest.raises(UserError, match="unbroken holds a run already: add --resume to go on, or give another"):
-        train(recipe, unbroken)
-    assert (unbroken / "metrics.jsonl").read_bytes() == before
-
-
-def test_a_folder_without_a_run_is_not_resumed(recipe, tmp_path):
-    with pytest.raises(UserError, match="nothing holds no checkpoint to resume from"):
-        train(recipe, tmp_path / "nothing", resume=True)
-    assert not (tmp_path / "nothing").exists()
-
-
-@pytest.mark.parametrize(
-    ("section", "change", "message"),
-    [
-        ("train", {"learning_rate": 0.02}, "train.learning_rate = 0.02 is not the run's 0.01: a run resumes as itself"),
-        ("train", {"updates": 40}, "train.updates = 40 is not the run's 30"),
-        ("model", {"dropout": 0.2}, "model.dropout = 0.2 is not the run's 0.1"),
-        ("tokenizer", {"kind": "bpe"}, "tokenizer.kind = 'bpe' is not the run's 'unigram'"),
-        ("data", {"target": "de"}, "data.target = 'de' is not the run's 'fr'"),
-    ],
-)
-def test_a_run_is_not_resumed_with_another_recipe(unbroken, recipe, section, change, message):
-    changed = recipe.model_copy(update={section: getattr(recipe, section).model_copy(update=change)})
-    with pytest.raises(UserError, match=message):
-        train(changed, unbroken, resume=True)
-
-
-def test_a_run_is_not_resumed_on_other_data(unbroken, recipe, monkeypatch):
-    load = run_module.load_corpus
-
-    def load_less(config):
-        found = load(config)
-        return Corpus(found.split._replace(train=found.split.train[:-1]), found.dropped)
-
-    monkeypatch.setattr(run_module, "load_corpus", load_less)
-    with pytest.raises(UserError, match=r"the data of .* has changed since 00000030"):
-        train(recipe, unbroken, resume=True)
-
-
-def test_a_finished_run_says_that_nothing_is_left_to_do(unbroken, corpus, capsys):
-    before = {path: path.read_bytes() for path in unbroken.rglob("*") if path.is_file() and path.name != "recipe.json"}
-    free = tiny_recipe(corpus, updates=UPDATES, validate_every=7, validation_sentences=1, patience=3, keep=1)
-    assert train(free, unbroken, resume=True) == unbroken / "model"
-    assert "nothing left to do" in capsys.readouterr().err
-    assert all(path.read_bytes() == content for path, content in before.items())
 
 
 def test_without_a_dev_pair_there_is_no_training(corpus, tmp_path):
@@ -273,7 +106,7 @@ def test_without_a_dev_pair_there_is_no_training(corpus, tmp_path):
 
 
 def test_a_loss_that_is_no_number_ends_the_run_by_name(recipe, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "summed_loss", lambda model, batch, smoothing: model.embedding.weight.sum() * math.nan)
+    monkeypatch.setattr(Objective, "forward", lambda self, batch: self.model.embedding.weight.sum() * math.nan)
     with pytest.raises(UserError, match=r"the loss is nan at update 1: lower train\.learning_rate"):
         train(recipe, tmp_path / "run")
 
@@ -292,18 +125,19 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch):
 def run(corpus: Path, tmp_path: Path) -> Run:
     """A run before its first update: no dropout, double precision, plain gradient descent."""
     recipe = tiny_recipe(corpus, model=shape(encoder_layers=1, decoder_layers=1), clip_norm=1e9)
-    run = prepare(recipe, tmp_path / "run", resume=False)
+    run = prepared(recipe, tmp_path / "run")
     run.model.double()
     run.state.average = MovingAverage(run.model, 0.5)
     run.state.optimiser = torch.optim.SGD(run.model.parameters(), lr=1.0)
     return run
 
 
-def batch_of(run: Run, start: int, stop: int) -> Batch:
-    return collate(encode_pairs(TRAIN[start:stop], run.tokenizer), PAD, BOS)
+def batch_of(run: Run, start: int, stop: int) -> Part:
+    batch = collate(encode_pairs(TRAIN[start:stop], run.tokenizer), PAD, BOS)
+    return Part(batch, int((batch.tgt_out != PAD).sum()))
 
 
-def update_of(run: Run, chunk: list[Batch]) -> tuple[tuple[float, int, float], list[torch.Tensor]]:
+def update_of(run: Run, chunk: list[Part]) -> tuple[tuple[float, int, float], list[torch.Tensor]]:
     """What a step returns and by how much it moved every weight; the weights are put back."""
     before = [weight.detach().clone() for weight in run.model.parameters()]
     result = train_step(run, chunk, lr=1.0)
@@ -325,11 +159,11 @@ def test_accumulated_batches_make_the_update_of_one_large_batch(run):
 
 
 def test_a_step_returns_the_summed_loss_and_counts_real_target_tokens(run):
-    batch = batch_of(run, 0, 9)
-    (loss, tokens, _), _ = update_of(run, [batch])
+    part = batch_of(run, 0, 9)
+    (loss, tokens, _), _ = update_of(run, [part])
     assert tokens == sum(len(pair.tgt) for pair in encode_pairs(TRAIN[:9], run.tokenizer))
-    assert tokens < batch.tgt_out.numel()
-    assert loss == pytest.approx(summed_loss(run.model, batch, 0.1).item(), rel=1e-6)
+    assert tokens < part.batch.tgt_out.numel()
+    assert loss == pytest.approx(summed_loss(run.model, part.batch, 0.1).item(), rel=1e-6)
 
 
 def test_the_gradient_is_clipped_to_the_norm_of_the_recipe(run):
@@ -355,26 +189,26 @@ def test_the_recipe_accumulates_that_many_batches_an_update(corpus, tmp_path, mo
     train(tiny_recipe(corpus, updates=4, accumulate=3), tmp_path / "run")
     assert sizes == [3, 3, 3, 3]
     progress = Progress(**state_of(tmp_path / "run", 4)["progress"])
-    per_epoch = len(list(epoch_of(prepare(tiny_recipe(corpus), tmp_path / "another", resume=False))))
+    per_epoch = len(list(epoch_of(prepared(tiny_recipe(corpus), tmp_path / "another"))))
     assert progress.epoch * per_epoch + progress.batch == 12
 
 
 def epoch_of(run: Run, epoch: int = 0, batch: int = 0) -> Iterator[Batch]:
     """The batches that are left of an epoch."""
-    progress = Progress(epoch=epoch, batch=batch)
-    for item in stream(encode_pairs(TRAIN, run.tokenizer), run.recipe.train, progress, run.tokenizer):
+    progress = run.state.progress
+    progress.epoch, progress.batch = epoch, batch
+    for part in stream(run):
         if progress.epoch > epoch:
             return
-        yield item
+        yield part.batch
 
 
 def test_every_pair_comes_once_an_epoch_in_another_order(run):
-    pairs = encode_pairs(TRAIN, run.tokenizer)
     orders = []
     for epoch in (0, 1):
         rows_ = [tuple(row) for batch in epoch_of(run, epoch) for row in batch.src.tolist()]
         orders.append([tuple(token for token in row if token != PAD) for row in rows_])
-        assert sorted(orders[-1]) == sorted(tuple(pair.src) for pair in pairs)
+        assert sorted(orders[-1]) == sorted(tuple(pair.src) for pair in run.train)
     assert orders[0] != orders[1]
 
 
@@ -447,7 +281,7 @@ def test_a_run_by_the_minute_keeps_its_plan_when_it_is_resumed(steady, corpus, t
         die_before(patch, 25)
         with pytest.raises(PowerCutError):
             timed(corpus, tmp_path / "run", lambda update: 1.0)
-    assert state_of(tmp_path / "run", 22)["progress"]["updates"] == 28
+    assert state_of(tmp_path / "run", 20)["progress"]["updates"] == 28  # written down as soon as it was known
     rates = timed(corpus, tmp_path / "run", lambda update: 0.1, resume=True)  # on a faster machine
     assert rates == steady[1][22:]
     assert same(state_of(tmp_path / "run", 28)["model"], state_of(steady[0], 28)["model"])

@@ -14,7 +14,7 @@ from seq2seq.training.state import Progress
 def _small(monkeypatch):
     """A line on training every two updates, and no TensorBoard."""
     monkeypatch.setattr(metrics_module, "LOG_EVERY", 2)
-    monkeypatch.setattr(metrics_module, "_tensorboard", lambda folder: None)
+    monkeypatch.setattr(metrics_module, "_tensorboard", lambda folder, first: None)
 
 
 def run(metrics: Metrics, progress: Progress, losses: list[float]) -> None:
@@ -96,7 +96,7 @@ class Board:
 
 def test_tensorboard_gets_the_same_numbers_if_it_is_installed(tmp_path, monkeypatch):
     board = Board()
-    monkeypatch.setattr(metrics_module, "_tensorboard", lambda folder: board)
+    monkeypatch.setattr(metrics_module, "_tensorboard", lambda folder, first: board)
     metrics = Metrics(tmp_path, Progress())
     metrics.write(Progress(update=3), dev_loss=2.0, dev_bleu=7.0)
     metrics.close()

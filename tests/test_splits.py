@@ -1,3 +1,4 @@
+import hashlib
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,10 +13,12 @@ from seq2seq.data.splits import (
     Split,
     clean,
     distinct,
+    fingerprint,
     group_references,
     normalise,
     split_pairs,
 )
+from seq2seq.data.table import PairTable
 
 
 def independent(count: int) -> list[Pair]:
@@ -122,6 +125,47 @@ def test_dev_and_test_are_two_percent_each():
     split = split_pairs(independent(5000))
     assert 60 < len(split.dev) < 140
     assert 60 < len(split.test) < 140
+
+
+def by_hand(pairs: list[Pair]) -> Split:
+    """The rule as docs/data.md words it, with sets of strings."""
+    groups: list[tuple[set[str], set[str], list[int]]] = []
+    for index, (source, target) in enumerate(pairs):
+        group = ({normalise(source)}, {normalise(target)}, [index])
+        for other in [other for other in groups if other[0] & group[0] or other[1] & group[1]]:
+            groups.remove(other)
+            group = (group[0] | other[0], group[1] | other[1], group[2] + other[2])
+        groups.append(group)
+    split = Split([], [], [])
+    for sources, _, members in groups:
+        percent = int(hashlib.sha256(min(sources).encode()).hexdigest()[:16], 16) % 100
+        split[1 if percent < 2 else 2 if percent < 4 else 0].extend(members)
+    return Split(*([pairs[index] for index in sorted(part)] for part in split))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_split_is_the_rule_worked_by_hand_for_lists_and_tables(seed):
+    pairs = tangled(seed) + independent(300)
+    assert split_pairs(pairs) == by_hand(pairs)
+    assert split_pairs(PairTable.write(pairs)) == by_hand(pairs)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_table_is_cleaned_like_a_list(seed):
+    pairs = tangled(seed) * 2 + [Pair("", "x"), Pair("Paris", "Paris"), Pair("w " * 30, "v")]
+    held_out = tangled(seed)[:3]
+    config = DataConfig(max_words=10, max_ratio=2)
+    kept, counts = clean(PairTable.write(pairs), config, PairTable.write(held_out))
+    assert (list(kept), counts) == clean(pairs, config, held_out)
+    assert set(counts) == {"empty", "too long", "copy", "duplicate", "also in dev or test"}
+    assert distinct(PairTable.write(pairs)) == distinct(pairs) == list(dict.fromkeys(pairs[:-3])) + pairs[-2:]
+
+
+def test_a_fingerprint_is_of_the_lines_of_all_parts():
+    first, second = [Pair("a", "b")], [Pair("é\ud800", "d")]
+    written = "a\tb\né\ud800\td\n".encode("utf-8", "surrogatepass")
+    assert fingerprint(first, second) == hashlib.sha256(written).hexdigest()
+    assert fingerprint(PairTable.write(first)) == fingerprint(first) != fingerprint(second)
 
 
 def test_no_pairs_make_empty_splits():

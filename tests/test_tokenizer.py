@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2seq.config import TokenizerConfig
+from seq2seq.data import tokenizer as module
 from seq2seq.data.corpus import SAMPLE
-from seq2seq.data.tokenizer import UNK, Tokenizer
+from seq2seq.data.tokenizer import UNK, Tokenizer, thin_out
 from seq2seq.errors import UserError
 
 CONFIG = TokenizerConfig(vocab_size=600)
@@ -108,6 +109,31 @@ def test_a_vocabulary_smaller_than_the_alphabet_is_refused_in_one_line():
 def test_no_text_to_learn_from_is_refused():
     with pytest.raises(UserError, match=r"^tokenizer\.vocab_size = 600: "):
         Tokenizer.train([], CONFIG)
+
+
+@pytest.mark.parametrize("inside", ["\n", "\0", "\t", "\r", "\x85", "\ud800", "\ufeff", "\u2581"])
+def test_no_character_inside_a_sentence_stops_the_training(inside):
+    odd = [f"left{inside}right {number}" for number in range(20)] + [inside, ""]
+    learned = Tokenizer.train(SENTENCES[:400] + odd, TokenizerConfig(vocab_size=500))
+    assert len(learned) == 500
+    assert learned.encode(odd[3]) == learned.encode_all(odd[3:4])[0]
+
+
+def test_up_to_a_number_of_sentences_all_are_learned_from(monkeypatch):
+    few = Tokenizer.train(SENTENCES[:400], TokenizerConfig(vocab_size=500)).model
+    monkeypatch.setattr(module, "MOST_SENTENCES", 400)
+    assert Tokenizer.train(iter(SENTENCES[:400]), TokenizerConfig(vocab_size=500)).model == few
+    monkeypatch.setattr(module, "MOST_SENTENCES", 399)
+    assert Tokenizer.train(iter(SENTENCES[:400]), TokenizerConfig(vocab_size=500)).model != few
+
+
+@pytest.mark.parametrize("count", [0, 1, 10, 11, 30, 31, 1000])
+def test_of_more_sentences_some_are_taken_evenly_and_of_both_languages(count):
+    sentences = [f"{'en' if number % 2 == 0 else 'fr'} {number}" for number in range(count)]
+    chosen = list(thin_out(iter(sentences), 10))
+    step = next(3**power for power in range(9) if len(range(0, count, 3**power)) <= 10)
+    assert chosen == sentences[::step]
+    assert count < 10 or {sentence[:2] for sentence in chosen} == {"en", "fr"}
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 0.99])

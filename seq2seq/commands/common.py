@@ -62,9 +62,9 @@ def write_file(chunks: Iterable[bytes], path: Path) -> None:
     storage.write_file(path, chunks)
 
 
-def check_parent(path: Path) -> None:
+def check_parent(path: Path, option: str = "--output") -> None:
     """Refuse an output file that could not be written, before any work is done."""
     if not path.parent.is_dir():
-        raise UserError(f"--output {path}: folder {path.parent} does not exist")
+        raise UserError(f"{option} {path}: folder {path.parent} does not exist")
     if path.is_dir():
-        raise UserError(f"--output {path} is a folder, not a file")
+        raise UserError(f"{option} {path} is a folder, not a file")

@@ -4,16 +4,49 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seq2seq.evaluation import Comparison, Scores
-    from seq2seq.translation.translator import Translator
+    from seq2seq.translation.translator import Translation, Translator
 
-from seq2seq.commands.common import CHUNK, check_parent, declare, model_option, search_options, write_lines
+from seq2seq import __version__
+from seq2seq.commands.common import (
+    CHUNK,
+    check_parent,
+    declare,
+    model_option,
+    search_options,
+    write_file,
+    write_lines,
+)
 from seq2seq.errors import UserError
+
+
+@dataclass(frozen=True)
+class Test:
+    """Sentences to translate, each with its references, and where they come from in words."""
+
+    name: str
+    sources: list[str]
+    references: list[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a system made of a test set; of translations from a file it is not known how they came about."""
+
+    name: str
+    hypotheses: list[str]
+    translations: "list[Translation] | None" = None
+
+    @property
+    def truncated(self) -> int | None:
+        """How many translations the length limit cut short."""
+        return None if self.translations is None else sum(result.truncated for result in self.translations)
 
 
 def add_evaluate(commands: Any) -> None:
@@ -23,7 +56,7 @@ def add_evaluate(commands: Any) -> None:
         "evaluate",
         evaluate,
         "translate a test set and score it: BLEU, chrF2, TER",
-        "seq2seq evaluate --dataset tatoeba --split test --beam-size 5",
+        "seq2seq evaluate --dataset tatoeba --split test --beam-size 5 --report report.html",
     )
     model_option(parser)
     parser.add_argument("--dataset", metavar="NAME", help="sample, tatoeba, multi30k or hub:OWNER/NAME")
@@ -32,47 +65,74 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument("--reference", type=Path, nargs="+", metavar="FILE", help="one or more reference translations")
     search_options(parser)
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the translations, one a line")
-    _score_options(parser, "FILE|M", "translations of, or a model for, a baseline: paired bootstrap against it")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="write a page of scores, sentences and attention; --confidence"
+    )
+    _score_options(parser, "FILE|M", "translations of, or a model for, a baseline: two paired tests against it")
 
 
 def evaluate(options: argparse.Namespace) -> None:
     """`seq2seq evaluate`."""
+    from seq2seq import evaluation
     from seq2seq.translation.translator import Translator
 
+    for option, path in (("--output", options.output), ("--report", options.report)):
+        if path is not None:
+            check_parent(path, option)
+    test = _test(options)
+    evaluation.check(test.sources, test.references)
+    translator = Translator.from_pretrained(options.model)
+    baseline = _baseline(options.baseline, test, translator)
+    output = _translate_all(translator, options.model or "en-fr, bundled", test, options)
+    if isinstance(baseline, Translator):
+        baseline = _translate_all(baseline, options.baseline, test, options)
     if options.output:
-        check_parent(options.output)
-    sources, references = _test_set(options)
-    hypotheses = _translate_all(Translator.from_pretrained(options.model), sources, options)
-    baseline = None
-    if options.baseline is not None and Path(options.baseline).is_file():
-        baseline = _read(Path(options.baseline))
-    elif options.baseline is not None:
-        baseline = _translate_all(Translator.from_pretrained(options.baseline), sources, options)
-    if options.output:
-        write_lines(iter(hypotheses), options.output)
-    _report(hypotheses, references, baseline, options.json)
+        write_lines(iter(output.hypotheses), options.output)
+    scores = evaluation.score(output.hypotheses, test.references, options.confidence or options.report is not None)
+    comparisons = evaluation.compare(baseline.hypotheses, output.hypotheses, test.references) if baseline else []
+    _print(output, scores, comparisons, baseline, options.json)
+    if options.report:
+        page = _report(test, output, scores, comparisons, baseline, translator, options)
+        write_file([page.encode("utf-8", "replace")], options.report)
 
 
-def _test_set(options: argparse.Namespace) -> tuple[list[str], list[tuple[str, ...]]]:
+# What goes in.
+
+
+def _test(options: argparse.Namespace) -> Test:
     if bool(options.dataset) == bool(options.source):
         raise UserError("give either --dataset, or --source with --reference")
     if options.source:
         if not options.reference:
             raise UserError("--source needs at least one --reference")
-        return _read(options.source), _references(options.reference)
+        sources, references = _read(options.source), _references(options.reference)
+        if len(sources) != len(references):
+            files = f"--source {options.source} has {len(sources)} lines, --reference {options.reference[0]}"
+            raise UserError(f"{files} has {len(references)}: they must be line-parallel")
+        return Test(options.source.name, sources, references)
     if options.reference:
         raise UserError("--reference goes with --source; a --dataset has its own references")
+    return _dataset(options)
+
+
+def _dataset(options: argparse.Namespace) -> Test:
     from seq2seq.checkpoint import find_model, load_info
     from seq2seq.config import DataConfig
     from seq2seq.data.corpus import load_split
     from seq2seq.data.splits import group_references
 
+    if options.dataset == "files":
+        raise UserError("--dataset 'files' names no file: give --source and --reference instead")
     info = load_info(find_model(options.model))
     config = DataConfig(dataset=options.dataset, source=info.source, target=info.target)
-    examples = group_references(load_split(config, options.split))
+    try:
+        examples = group_references(load_split(config, options.split))
+    except UserError as error:  # said of a recipe, where `files` is one more kind of data
+        raise UserError(str(error).replace("data.dataset = ", "--dataset ").replace(" files,", "")) from None
     if not examples:
-        raise UserError(f"split {options.split!r} of {options.dataset} is empty")
-    return [example.source for example in examples], [example.references for example in examples]
+        raise UserError(f"--split {options.split!r} of {options.dataset} is empty")
+    sources, references = [example.source for example in examples], [example.references for example in examples]
+    return Test(f"{options.dataset}, {options.split}", sources, references)
 
 
 def _read(path: Path) -> list[str]:
@@ -89,19 +149,43 @@ def _references(paths: Sequence[Path]) -> list[tuple[str, ...]]:
     return [tuple(line for line in row if line.strip()) for row in zip(*columns, strict=True)]
 
 
-def _translate_all(translator: "Translator", sources: list[str], options: argparse.Namespace) -> list[str]:
+def _baseline(name: str | None, test: Test, translator: "Translator") -> "Translator | Output | None":
+    """A baseline that can be compared with: what does not fit is refused before anything is translated."""
+    from seq2seq.translation.translator import Translator
+
+    if name is None:
+        return None
+    if Path(name).is_file():
+        return _baseline_file(name, len(test.sources))
+    try:
+        rival = Translator.from_pretrained(name)
+    except UserError as error:
+        raise UserError(f"--baseline {name!r} is no file, and not a model either: {error}") from None
+    ours, theirs = ((info.source, info.target) for info in (translator.info, rival.info))
+    if ours != theirs:
+        raise UserError(f"--baseline {name!r} translates {'-'.join(theirs)}, the model {'-'.join(ours)}")
+    return rival
+
+
+def _baseline_file(name: str, expected: int) -> Output:
+    hypotheses = _read(Path(name))
+    if len(hypotheses) != expected:
+        raise UserError(f"--baseline {name} has {len(hypotheses)} lines, the test set has {expected} sentences")
+    return Output(name, hypotheses)
+
+
+def _translate_all(translator: "Translator", name: str, test: Test, options: argparse.Namespace) -> Output:
     from tqdm import tqdm
 
-    hypotheses: list[str] = []
-    for start in tqdm(range(0, len(sources), CHUNK), unit="batch", disable=not sys.stderr.isatty()):
-        results = translator.translate(
-            sources[start : start + CHUNK],
+    translations: list[Translation] = []
+    for start in tqdm(range(0, len(test.sources), CHUNK), unit="batch", disable=not sys.stderr.isatty()):
+        translations += translator.translate(
+            test.sources[start : start + CHUNK],
             beam_size=options.beam_size,
             length_penalty=options.length_penalty,
             attention=False,
         )
-        hypotheses += [result.text for result in results]
-    return hypotheses
+    return Output(name, [result.text for result in translations], translations)
 
 
 def add_score(commands: Any) -> None:
@@ -115,43 +199,96 @@ def add_score(commands: Any) -> None:
     )
     parser.add_argument("--hypothesis", type=Path, required=True, metavar="FILE", help="translations, one a line")
     parser.add_argument("--reference", type=Path, required=True, nargs="+", metavar="FILE", help="references")
-    _score_options(parser, "FILE", "translations of a baseline: paired bootstrap against it")
+    _score_options(parser, "FILE", "translations of a baseline: two paired tests against it")
 
 
 def score(options: argparse.Namespace) -> None:
     """`seq2seq score`."""
-    baseline = _read(Path(options.baseline)) if options.baseline is not None else None
-    _report(_read(options.hypothesis), _references(options.reference), baseline, options.json)
+    from seq2seq import evaluation
+
+    output, references = Output(str(options.hypothesis), _read(options.hypothesis)), _references(options.reference)
+    baseline = _baseline_file(options.baseline, len(references)) if options.baseline is not None else None
+    scores = evaluation.score(output.hypotheses, references, options.confidence)
+    comparisons = evaluation.compare(baseline.hypotheses, output.hypotheses, references) if baseline else []
+    _print(output, scores, comparisons, baseline, options.json)
+
+
+# What comes out.
 
 
 def _score_options(parser: argparse.ArgumentParser, metavar: str, baseline: str) -> None:
     parser.add_argument("--baseline", metavar=metavar, help=baseline)
+    parser.add_argument("--confidence", action="store_true", help="95%% confidence intervals, by bootstrap resampling")
     parser.add_argument("--json", action="store_true", help="scores, signatures and comparison as one JSON object")
 
 
-def _report(
-    hypotheses: list[str], references: list[tuple[str, ...]], baseline: list[str] | None, as_json: bool
+def _print(
+    output: Output, scores: "Scores", comparisons: "list[Comparison]", baseline: Output | None, as_json: bool
 ) -> None:
-    from seq2seq import evaluation
-
-    scores = evaluation.score(hypotheses, references)
-    comparisons = evaluation.compare(baseline, hypotheses, references) if baseline is not None else []
     if as_json:
-        values: dict[str, Any] = {"sentences": len(hypotheses), **asdict(scores)}
+        values: dict[str, Any] = {"sentences": len(output.hypotheses), **asdict(scores)}
+        if not scores.confidence:
+            del values["confidence"]
         if comparisons:
             values["comparison"] = [asdict(comparison) for comparison in comparisons]
         print(json.dumps(values, indent=2))
         return
-    _print_scores(scores, comparisons)
-    if baseline == hypotheses:
+    from seq2seq.evaluation import NAMES, signatures
+
+    for key, name in NAMES.items():
+        print(f"{name:5} {scores.shown(key, width=5)}")
+    for comparison in comparisons:
+        print(_change(comparison))
+    for line in signatures(scores, comparisons):
+        print(line, file=sys.stderr)
+    if baseline is not None and baseline.hypotheses == output.hypotheses:
         print("the translations are the baseline's, word for word", file=sys.stderr)
 
 
-def _print_scores(scores: "Scores", comparisons: "list[Comparison]") -> None:
-    names = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
-    for key, name in names.items():
-        print(f"{name:5} {getattr(scores, key):5.1f}")
-        print(f"{name}|{scores.signatures[key]}", file=sys.stderr)
-    for comparison in comparisons:
-        change = f"{comparison.baseline:.1f} -> {comparison.score:.1f}"
-        print(f"{comparison.metric} {change}, p = {comparison.p_value:.4f} (paired bootstrap)")
+def _change(comparison: "Comparison") -> str:
+    return (
+        f"{comparison.metric} {comparison.baseline:.1f} -> {comparison.score:.1f}, "
+        f"p = {comparison.bootstrap.p_value:.4f} (paired bootstrap), "
+        f"p = {comparison.randomisation.p_value:.4f} (approximate randomisation)"
+    )
+
+
+def _report(
+    test: Test,
+    output: Output,
+    scores: "Scores",
+    comparisons: "list[Comparison]",
+    baseline: Output | None,
+    translator: "Translator",
+    options: argparse.Namespace,
+) -> str:
+    """The page of `--report`."""
+    from seq2seq import evaluation
+    from seq2seq.insight.report import Evaluation, System, report_page
+
+    rival = None
+    if baseline is not None:
+        others = evaluation.score(baseline.hypotheses, test.references, confidence=True)
+        rival = System(baseline.name, baseline.hypotheses, others, baseline.truncated)
+    info, decode = translator.info, translator.info.decode
+    languages = f"{info.source}-{info.target}"
+    alpha = decode.length_penalty if options.length_penalty is None else options.length_penalty
+    facts = {
+        "model": f"{output.name} ({languages})",
+        "baseline": baseline.name if baseline else "none",
+        "test set": f"{test.name}: {len(test.sources):,} sentences",
+        "references": ", ".join(map(str, options.reference or [])) or "of the data set",
+        "search": f"beam {options.beam_size or decode.beam_size}, length penalty {alpha:g}",
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "seq2seq": __version__,
+    }
+    measured = Evaluation(
+        title=f"Evaluation of {output.name} ({languages}) on {test.name}",
+        sources=test.sources,
+        references=test.references,
+        system=System(output.name, output.hypotheses, scores, output.truncated),
+        baseline=rival,
+        comparisons=comparisons,
+        facts=facts,
+    )
+    return report_page(measured, translator, output.translations or [])

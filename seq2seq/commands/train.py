@@ -17,6 +17,7 @@ def add_train(commands: Any) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting")
     parser.add_argument("--output", type=Path, metavar="DIR", help="run folder (default: runs/ and the recipe's name)")
     parser.add_argument("--resume", action="store_true", help="go on from the run's last checkpoint")
+    parser.add_argument("--resume-from", type=int, metavar="UPDATE", help="go on from the checkpoint of that update")
 
 
 def train(options: argparse.Namespace) -> None:
@@ -24,11 +25,15 @@ def train(options: argparse.Namespace) -> None:
     from seq2seq.config import load_recipe
 
     recipe = load_recipe(options.recipe, options.set)
+    from seq2seq.training.distributed import is_first
     from seq2seq.training.loop import train as run
 
     if options.output is not None and options.output.exists() and not options.output.is_dir():
         raise UserError(f"--output {options.output} is a file; a run needs a folder")
-    print(run(recipe, options.output or Path("runs") / options.recipe.stem, options.resume))
+    folder = options.output or Path("runs") / options.recipe.stem
+    best = run(recipe, folder, options.resume, options.resume_from)
+    if is_first():
+        print(best)
 
 
 def add_average(commands: Any) -> None:

@@ -1,11 +1,14 @@
 """Batches of similar length under a budget of tokens, in an order that seed and epoch alone decide."""
 
+import bisect
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from seq2seq.data.encoding import EncodedPair
 
 POOL = 100  # batches' worth of sentences that are sorted by length together: even lengths, and still a shuffle
 
@@ -23,17 +26,6 @@ class Batch:
         return Batch(*(ids.to(device, non_blocking=True) for ids in (self.src, self.tgt_in, self.tgt_out)))
 
 
-@dataclass(frozen=True)
-class EncodedPair:
-    """Token ids of one pair, `</s>` included on both sides."""
-
-    src: list[int]
-    tgt: list[int]
-
-    def __len__(self) -> int:
-        return max(len(self.src), len(self.tgt))
-
-
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     """Rows of token ids -> (rows, longest), padded at the end."""
     width = max(map(len, rows))
@@ -47,6 +39,24 @@ def collate(pairs: Sequence[EncodedPair], pad_id: int, bos_id: int) -> Batch:
         tgt_in=pad([[bos_id, *pair.tgt[:-1]] for pair in pairs], pad_id),
         tgt_out=pad([pair.tgt for pair in pairs], pad_id),
     )
+
+
+def without_targets(batch: Batch, pad_id: int) -> Batch:
+    """The batch with nothing to predict, so that its loss is 0: for a process that has no row of a small batch."""
+    return Batch(batch.src, batch.tgt_in, torch.full_like(batch.tgt_out, pad_id))
+
+
+def share(indices: Sequence[int], lengths: Sequence[int], rank: int, size: int) -> Sequence[int]:
+    """Consecutive rows of a batch for one of `size` processes, so that all get the same number of tokens, nearly.
+
+    Rows of a batch are in order of length, so a part of consecutive ones has little padding.
+    """
+    middles, total = [], 0
+    for index in indices:
+        middles.append(total + lengths[index] / 2)
+        total += lengths[index]
+    bounds = [bisect.bisect_left(middles, total * part / size) for part in (rank, rank + 1)]
+    return indices[bounds[0] : bounds[1]]
 
 
 def plan_epoch(lengths: Sequence[int], batch_tokens: int, seed: int, epoch: int) -> list[list[int]]:

@@ -1,69 +1,69 @@
-r"""Readers of parallel text: two aligned files, TSV or JSONL, each also gzipped, and Tatoeba's zip.
+"""Files of parallel text, whatever their form, as a stream of pairs: the form is known by the name's ending."""
 
-A line ends at `\n` and nowhere else (U+2028, U+0085, form feed and a lone CR are text); a BOM and a CR before
-`\n` are not part of it.
-"""
-
-import gzip
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+from seq2seq.data.lines import decode_lines, one_line, read_lines
 from seq2seq.errors import UserError
 
+__all__ = ["RawPair", "decode_lines", "form_of", "read_lines", "read_pairs", "read_tatoeba", "read_tsv"]
+
 RawPair = tuple[str, str]
+FORMS = ".tsv, .csv, .jsonl, .parquet or .tmx"
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """Lines of a UTF-8 text file, gzipped if its name ends in .gz."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield from decode_lines(stream, str(path))
-    except (OSError, EOFError, zlib.error) as error:
-        reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
-        raise UserError(f"{path} {reason}") from None
-
-
-def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """Lines of a binary stream as text, without their line ends."""
-    # Iterating over a binary stream splits at b"\n" alone.
-    for number, line in enumerate(stream, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{name}, line {number}: not UTF-8 ({error.reason})") from None
-        yield text.removesuffix("\n").removesuffix("\r")
+def form_of(path: Path) -> str:
+    """The ending that says what is in a file, .gz left aside; "" for plain text."""
+    kind = [suffix.lower() for suffix in path.suffixes if suffix != ".gz"][-1:]
+    return kind[0] if kind and kind[0] in (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".tmx") else ""
 
 
 def read_pairs(paths: list[Path], source: str, target: str) -> Iterator[RawPair]:
-    """Pairs of two line-parallel files, or of one TSV or JSONL file."""
-    if len(paths) == 2:
+    """Pairs of two line-parallel text files, or of one file of another form; each may be gzipped."""
+    forms = [form_of(path) for path in paths]
+    if len(paths) == 2 and not any(forms):
         return read_parallel(*paths)
-    if len(paths) == 1:
-        kind = [suffix for suffix in paths[0].suffixes if suffix != ".gz"][-1:]
-        if kind == [".tsv"]:
-            return read_tsv(paths[0])
-        if kind in ([".jsonl"], [".json"]):
-            return read_jsonl(paths[0], source, target)
+    if len(paths) == 1 and forms[0]:
+        return _reader(forms[0])(paths[0], source, target)
     names = ", ".join(map(str, paths)) or "nothing"
-    raise UserError(f"data files {names}: give two line-parallel text files, or one .tsv or .jsonl (also .gz)")
+    raise UserError(f"data files {names}: give two line-parallel text files, or one {FORMS} (also .gz)")
+
+
+def _reader(form: str) -> Callable[[Path, str, str], Iterator[RawPair]]:
+    """The reader of one form; what it needs is imported when it is needed."""
+    if form == ".tsv":
+        return lambda path, source, target: read_tsv(path)
+    if form == ".csv":
+        from seq2seq.data.sheet import read_csv
+
+        return read_csv
+    if form == ".parquet":
+        from seq2seq.data.columns import read_parquet
+
+        return read_parquet
+    if form == ".tmx":
+        from seq2seq.data.tmx import read_tmx
+
+        return read_tmx
+    return read_jsonl
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[RawPair]:
     """Line n of one file with line n of the other; refuses files of unequal length."""
     lines, others = read_lines(source), read_lines(target)
-    count = 0
-    for count, line in enumerate(lines, 1):
-        other = next(others, None)
-        if other is None:
-            total = count + sum(1 for _ in lines)
-            raise UserError(f"{source} has {total} lines but {target} has {count - 1}: they must be line-parallel")
+    while True:
+        line, other = next(lines, None), next(others, None)
+        if line is None and other is None:
+            return
+        if line is None or other is None:
+            from seq2seq.data.parting import describe_parting
+
+            raise UserError(describe_parting(source, target))
         yield line, other
-    rest = sum(1 for _ in others)
-    if rest:
-        raise UserError(f"{source} has {count} lines but {target} has {count + rest}: they must be line-parallel")
 
 
 def read_tsv(path: Path) -> Iterator[RawPair]:
@@ -81,19 +81,27 @@ def _columns(lines: Iterator[str], name: str) -> Iterator[RawPair]:
 
 
 def read_jsonl(path: Path, source: str, target: str) -> Iterator[RawPair]:
-    """One object a line: {"en": ..., "fr": ...} or {"translation": {"en": ..., "fr": ...}}."""
+    """One object a line: {"en": ..., "fr": ...}, {"source": ..., "target": ...}, or either as "translation"."""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            row = row.get("translation", row)
-            pair = row[source], row[target]
-        except (ValueError, AttributeError, KeyError, TypeError):
-            pair = (None, None)
-        if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
+            pair = pair_of(json.loads(line), source, target)
+        except (ValueError, RecursionError):  # RecursionError: thousands of brackets
+            pair = None
+        if pair is None:
             raise UserError(f"{path}, line {number}: expected an object with texts {source!r} and {target!r}")
         yield pair
+
+
+def pair_of(row: Any, source: str, target: str) -> RawPair | None:
+    """The two texts of an object, by language or as `source` and `target`; None if they are not there."""
+    holders = [row, row.get("translation")] if isinstance(row, dict) else []
+    for names in ((source, target), ("source", "target")):
+        for holder in holders:
+            if isinstance(holder, dict) and all(isinstance(holder.get(name), str) for name in names):
+                return one_line(holder[names[0]]), one_line(holder[names[1]])
+    return None
 
 
 def read_tatoeba(path: Path) -> Iterator[RawPair]:

@@ -1,21 +1,37 @@
-"""Cleaning of a training split, and splits that share no sentence."""
+"""Cleaning of a training split, and splits that share no sentence. The rules are explained in docs/data.md."""
 
 import hashlib
-import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from seq2seq.config import DataConfig
+from seq2seq.data.facts import Facts, Hashes, firsts, normalise
+from seq2seq.data.table import Pair, facts_of, pick
+
+__all__ = [
+    "Example",
+    "Pair",
+    "Sifted",
+    "Split",
+    "clean",
+    "distinct",
+    "fingerprint",
+    "group_references",
+    "normalise",
+    "sift",
+    "split_pairs",
+    "split_rows",
+]
 
 DEV_PERCENT, TEST_PERCENT = 2, 2
-
-
-class Pair(NamedTuple):
-    """A sentence and its translation."""
-
-    source: str
-    target: str
+RATIO_FROM = 5  # words; a few words translate freely, so only longer sides are held to the ratio
+RULES = ("empty", "too long", "length ratio", "copy", "duplicate", "also in dev or test")
+Rows = NDArray[np.int64]
 
 
 class Example(NamedTuple):
@@ -28,17 +44,9 @@ class Example(NamedTuple):
 class Split(NamedTuple):
     """Pairs to learn from, to choose by, and to report on."""
 
-    train: list[Pair]
-    dev: list[Pair]
-    test: list[Pair]
-
-
-def normalise(sentence: str) -> str:
-    """A sentence up to case, punctuation and spaces: its letters, marks and digits, folded."""
-    folded = unicodedata.normalize("NFKC", sentence).casefold()
-    if folded.isalnum():
-        return folded
-    return "".join(c for c in folded if c.isalnum() or unicodedata.category(c)[0] == "M") or folded.strip()
+    train: Sequence[Pair]
+    dev: Sequence[Pair]
+    test: Sequence[Pair]
 
 
 def split_pairs(pairs: Sequence[Pair]) -> Split:
@@ -47,29 +55,27 @@ def split_pairs(pairs: Sequence[Pair]) -> Split:
     Pairs connected through a shared side form a group; the hash of the group's smallest normalised source decides
     where the whole group goes: 2 % dev, 2 % test, the rest train.
     """
-    keys = [(normalise(source), normalise(target)) for source, target in pairs]
-    roots = _groups(keys)
-    smallest: dict[int, str] = {}
-    for (source, _), root in zip(keys, roots, strict=True):
-        smallest[root] = min(smallest.get(root, source), source)
-    place = {root: _place(name) for root, name in smallest.items()}
-    split = Split([], [], [])
-    for pair, root in zip(pairs, roots, strict=True):
-        split[place[root]].append(pair)
-    return split
+    return Split(*(pick(pairs, rows) for rows in split_rows(pairs)))
 
 
-def _place(name: str) -> int:
-    """0 train, 1 dev, 2 test, by the first 64 bits of SHA-256 modulo 100."""
-    percent = int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16], 16) % 100
-    if percent < DEV_PERCENT:
-        return 1
-    return 2 if percent < DEV_PERCENT + TEST_PERCENT else 0
+def split_rows(pairs: Sequence[Pair]) -> tuple[Rows, Rows, Rows]:
+    """Positions of the pairs of train, dev and test by the rule of `split_pairs`."""
+    facts = facts_of(pairs)
+    roots = _groups(facts)
+    hashes = facts.source_keys.copy()
+    for members in _mixed_groups(roots, facts.source_keys):
+        # Equal keys stand for equal sources, so the smallest source's key is that of the first pair that has it.
+        sources = (normalise(pair.source) for pair in pick(pairs, members))
+        _, smallest = min(zip(sources, members.tolist(), strict=True))
+        hashes[members] = facts.source_keys[smallest]
+    percent = hashes % np.uint64(100)
+    dev, test = percent < DEV_PERCENT, percent < DEV_PERCENT + TEST_PERCENT
+    return np.flatnonzero(~test), np.flatnonzero(dev), np.flatnonzero(test & ~dev)
 
 
-def _groups(keys: Sequence[tuple[str, str]]) -> list[int]:
+def _groups(facts: Facts) -> Rows:
     """For every pair the index that stands for its connected group (union-find with path halving)."""
-    parent = list(range(len(keys)))
+    parent = array("q", range(len(facts)))
 
     def find(index: int) -> int:
         while parent[index] != index:
@@ -77,11 +83,25 @@ def _groups(keys: Sequence[tuple[str, str]]) -> list[int]:
             index = parent[index]
         return index
 
-    first: dict[tuple[int, str], int] = {}
-    for index, sides in enumerate(keys):
-        for side, sentence in enumerate(sides):
-            parent[find(index)] = find(first.setdefault((side, sentence), index))
-    return [find(index) for index in range(len(keys))]
+    for keys in (facts.source_keys, facts.target_keys):
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        earlier = first[which]
+        for index in np.flatnonzero(earlier != np.arange(len(keys))).tolist():
+            parent[find(index)] = find(int(earlier[index]))
+    return np.fromiter(map(find, range(len(facts))), np.int64, len(facts))
+
+
+def _mixed_groups(roots: Rows, keys: Hashes) -> Iterator[Rows]:
+    """The members of each group in which there is more than one normalised source."""
+    mixed = np.zeros(len(roots), bool)
+    mixed[roots[keys != keys[roots]]] = True
+    rows = np.flatnonzero(mixed[roots])
+    rows = rows[np.argsort(roots[rows], kind="stable")]
+    start = 0
+    for end in [*(np.flatnonzero(np.diff(roots[rows])) + 1).tolist(), len(rows)]:
+        if start < end:
+            yield rows[start:end]
+        start = end
 
 
 def group_references(pairs: Iterable[Pair]) -> list[Example]:
@@ -92,44 +112,63 @@ def group_references(pairs: Iterable[Pair]) -> list[Example]:
     return [Example(source, tuple(dict.fromkeys(targets))) for source, targets in references.items()]
 
 
-def distinct(pairs: Iterable[Pair]) -> list[Pair]:
+def distinct(pairs: Sequence[Pair]) -> Sequence[Pair]:
     """Drop blank and repeated pairs, which is all that is ever dropped from a dev or test set."""
-    return [pair for pair in dict.fromkeys(pairs) if pair.source.strip() and pair.target.strip()]
+    facts = facts_of(pairs)
+    return pick(pairs, np.flatnonzero(firsts(facts.pairs) & (facts.source_words > 0) & (facts.target_words > 0)))
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """Positions of the pairs that cleaning keeps, and of those it drops by each rule that dropped any."""
+
+    kept: Rows
+    dropped: dict[str, Rows]
 
 
 def clean(
-    pairs: Iterable[Pair], config: DataConfig, held_out: Iterable[Pair] = ()
-) -> tuple[list[Pair], dict[str, int]]:
+    pairs: Sequence[Pair], config: DataConfig, held_out: Sequence[Pair] = ()
+) -> tuple[Sequence[Pair], dict[str, int]]:
     """Training pairs without those that teach nothing, harm, or share a side with a held-out pair; counts by rule."""
-    held_sources, held_targets = set(), set()
-    for source, target in held_out:
-        held_sources.add(normalise(source))
-        held_targets.add(normalise(target))
-    kept: dict[Pair, None] = {}
-    dropped: Counter[str] = Counter()
-    for pair in pairs:
-        rule = _fault(pair, config)
-        if rule is None and pair in kept:
-            rule = "duplicate"
-        elif rule is None and (normalise(pair.source) in held_sources or normalise(pair.target) in held_targets):
-            rule = "also in dev or test"
-        if rule is None:
-            kept[pair] = None
-        else:
-            dropped[rule] += 1
-    return list(kept), dict(dropped)
+    sifted = sift(pairs, config, held_out)
+    return pick(pairs, sifted.kept), {rule: len(rows) for rule, rows in sifted.dropped.items()}
 
 
-def _fault(pair: Pair, config: DataConfig) -> str | None:
-    """The first rule that a pair breaks by itself."""
-    lengths = [len(side.split()) for side in pair]
-    if not all(lengths):
-        return "empty"
-    if max(lengths) > config.max_words:
-        return "too long"
-    # A few words translate freely, so only longer sides are held to the ratio.
-    if max(lengths) > 5 and max(lengths) > config.max_ratio * min(lengths):
-        return "length ratio"
-    if config.drop_copies and pair.source == pair.target:
-        return "copy"
-    return None
+def sift(pairs: Sequence[Pair], config: DataConfig, *held_out: Sequence[Pair]) -> Sifted:
+    """What `clean` keeps and drops, as positions; of the rules that a pair breaks, the first one counts."""
+    facts = facts_of(pairs)
+    broken = [*_faults(facts, config), np.zeros(len(facts), bool), _shared(facts, map(facts_of, held_out))]
+    # A pair is a duplicate if an equal one was kept before it, and equal pairs break the same rules.
+    sound = np.flatnonzero(~np.any(broken, axis=0))
+    broken[RULES.index("duplicate")][sound[~firsts(facts.pairs[sound])]] = True
+    first = np.argmax([*broken, np.ones(len(facts), bool)], axis=0)
+    dropped = {rule: np.flatnonzero(first == number) for number, rule in enumerate(RULES)}
+    return Sifted(np.flatnonzero(first == len(RULES)), {rule: rows for rule, rows in dropped.items() if len(rows)})
+
+
+def _faults(facts: Facts, config: DataConfig) -> list[NDArray[np.bool_]]:
+    """For each rule that a pair breaks by itself, which pairs do."""
+    shorter, longer = np.sort([facts.source_words, facts.target_words], axis=0)
+    return [
+        shorter == 0,
+        longer > config.max_words,
+        (longer > RATIO_FROM) & (longer > config.max_ratio * shorter),
+        facts.copies & config.drop_copies,
+    ]
+
+
+def _shared(facts: Facts, others: Iterable[Facts]) -> NDArray[np.bool_]:
+    """Which pairs have a side, normalised, that one of the other pairs has, too."""
+    shared = np.zeros(len(facts), bool)
+    for other in others:
+        shared |= np.isin(facts.source_keys, other.source_keys) | np.isin(facts.target_keys, other.target_keys)
+    return shared
+
+
+def fingerprint(*parts: Iterable[Pair]) -> str:
+    r"""SHA-256 of pairs, one part after the other: `source TAB target \n` each, as UTF-8."""
+    digest = hashlib.sha256()
+    for part in parts:
+        for pair in part:
+            digest.update("\t".join(pair).encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()

@@ -1,15 +1,17 @@
 """Subwords by SentencePiece: one joint vocabulary, case and French spacing kept, nothing ever unknown."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import sentencepiece
 
 from seq2seq.config import TokenizerConfig
+from seq2seq.data.lines import writable
 from seq2seq.errors import UserError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+MOST_SENTENCES = 1_000_000  # to learn pieces from: SentencePiece holds them all in memory
 SPACE = "▁"  # SentencePiece's sign for a space before a piece
 
 
@@ -28,11 +30,14 @@ class Tokenizer:
 
     @classmethod
     def train(cls, sentences: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
-        """Learn the pieces. The text is taken as it is: no normalisation, so no-break spaces stay themselves."""
+        """Learn the pieces. The text is taken as it is: no normalisation, so no-break spaces stay themselves.
+
+        Of more than `MOST_SENTENCES` it learns from some, evenly spaced, so that memory stays bounded.
+        """
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.Train(
-                sentence_iterator=iter(sentences),
+                sentence_iterator=map(writable, thin_out(sentences, MOST_SENTENCES)),
                 model_writer=model,
                 vocab_size=config.vocab_size,
                 model_type=config.kind,
@@ -67,11 +72,11 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, without `<s>` and `</s>`."""
-        return list(self._processor.EncodeAsIds(text))
+        return list(self._processor.EncodeAsIds(writable(text)))
 
     def encode_all(self, texts: list[str]) -> list[list[int]]:
         """Token ids of many texts."""
-        return [list(ids) for ids in self._processor.Encode(texts)]
+        return [list(ids) for ids in self._processor.Encode(list(map(writable, texts)))]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of token ids; special ids are left out, bytes that are no UTF-8 become U+FFFD."""
@@ -80,3 +85,18 @@ class Tokenizer:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The written form of each id, as `▁bank`, `s`, `<0xE2>` or `</s>`."""
         return [str(self._processor.IdToPiece(index)) for index in ids]
+
+
+def thin_out(sentences: Iterable[str], most: int) -> Iterator[str]:
+    """All sentences if they are at most `most`; else every third, ninth ... one, as many as that allows.
+
+    An odd step, because the two languages take turns and both must be learned from.
+    """
+    kept: list[str] = []
+    step = 1
+    for number, sentence in enumerate(sentences):
+        if number % step == 0:
+            kept.append(sentence)
+            if len(kept) > most:
+                kept, step = kept[::3], step * 3
+    return iter(kept)

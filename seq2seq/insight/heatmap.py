@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seq2seq.insight.page import html_page
 from seq2seq.translation import alignment
 from seq2seq.translation.alignment import Words, merge_pieces
 from seq2seq.translation.translator import SentenceTranslation
@@ -20,8 +21,6 @@ STRONG = 0.7  # from this weight on the text of a cell flips between black and w
 _NUMBERS_UP_TO = 24  # columns; in wider maps the numbers have no room and stay in the titles
 _FAINT = 0.005  # smaller weights, which would read 0.00, leave their cell empty
 _HINT = "Point at, tap or tab to a word to see what it draws on, or what draws on it."
-# A saved page may hold anybody's text: whatever it says, nothing is loaded.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True)
@@ -107,25 +106,8 @@ def _cell(row: str, column: str, weight: float) -> str:
 
 def heatmap_page(map: HeatMap, heading: str) -> str:
     """A complete HTML file that needs nothing else."""
-    title = escape(heading)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>{title}</title>
-<style>
-{heatmap_style()}</style>
-</head>
-<body class="heatmap-page">
-<h1>{title}</h1>
-{heatmap_fragment(map)}
-<script>
-{heatmap_script()}</script>
-</body>
-</html>
-"""
+    body = f"<h1>{escape(heading)}</h1>\n{heatmap_fragment(map)}"
+    return html_page(heading, body, look="heatmap-page", style=heatmap_style(), script=heatmap_script())
 
 
 @cache

@@ -1,24 +1,27 @@
 """The training loop: one readable function over small parts.
 
 A run folder holds `model/` (the best so far, a model folder), `checkpoints/` (the last few, each a model folder with
-the training state beside it), `recipe.json`, `metrics.jsonl` and `curves.png`.
+the training state beside it), `recipe.json`, `run.json` (code, versions, machine), `data.txt` and `data.json` (what was
+in the data), `metrics.jsonl` and `curves.png`.
 """
 
 import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from torch import nn
 
 from seq2seq.config import Recipe, TrainConfig
-from seq2seq.data.batching import Batch, EncodedPair, collate, plan_epoch
-from seq2seq.data.tokenizer import Tokenizer
+from seq2seq.data.batching import Batch, collate, plan_epoch, share, without_targets
 from seq2seq.errors import UserError
-from seq2seq.training.metrics import Metrics, say
-from seq2seq.training.objective import lr_at, summed_loss
-from seq2seq.training.run import Run, encode_pairs, prepare
+from seq2seq.training.distributed import joined, unsynchronised
+from seq2seq.training.interruption import Interruption, interruptible
+from seq2seq.training.metrics import Metrics, NoMetrics, say
+from seq2seq.training.objective import lr_at
+from seq2seq.training.run import Run, locked, pick_device, prepare
 from seq2seq.training.state import Progress
 from seq2seq.training.validation import validate
 
@@ -26,43 +29,73 @@ PLAN_AT = 100  # updates after which train.minutes becomes a number of updates, 
 STEP_SHARE = 0.92  # of train.minutes that goes into updates; the rest is for validation and checkpoints
 
 
-def train(recipe: Recipe, folder: Path, resume: bool = False) -> Path:
-    """Train as the recipe says, or go on exactly where a run stopped. Returns the folder of the best model."""
-    run = prepare(recipe, folder, resume)
-    config, progress = recipe.train, run.state.progress
-    if progress.update == progress.updates or 0 < config.patience <= progress.since_best:
-        say(f"nothing left to do: {folder} has ended after {progress.update:,} updates")
-        return folder / "model"
-    metrics = Metrics(folder, progress)
-    batches = stream(encode_pairs(run.corpus.split.train, run.tokenizer), config, progress, run.tokenizer)
-    done = False
-    while not done:
-        started = time.perf_counter()
-        lr = lr_at(progress.update + 1, config, progress.updates)
-        loss, tokens, norm = train_step(run, list(itertools.islice(batches, config.accumulate)), lr)
-        progress.update += 1
-        progress.tokens += tokens
-        progress.seconds += time.perf_counter() - started
-        plan_updates(config, progress)
-        metrics.step(progress, loss, tokens, lr, norm)
-        done = progress.update == progress.updates or out_of_time(config, progress)
-        if done or progress.update % config.validate_every == 0:
-            done = validate(run, metrics) or done
-            run.state.save(folder / "checkpoints", run.tokenizer, run.info, config.keep)
-    metrics.close()
+class Part(NamedTuple):
+    """What one process does of a batch."""
+
+    batch: Batch
+    tokens: int  # target tokens of the whole batch, over all processes
+
+
+def train(recipe: Recipe, folder: Path, resume: bool = False, resume_from: int | None = None) -> Path:
+    """Train as the recipe says, or go on exactly where a run stopped. Returns the folder of the best model.
+
+    Under torchrun this is one of several processes, which divide every batch of the recipe among them.
+    """
+    device = pick_device(recipe.train)
+    with interruptible() as interruption, joined(cuda=device.type == "cuda") as group, locked(folder, group):
+        run = prepare(recipe, folder, group, resume or resume_from is not None, resume_from)
+        if run.ending is None:
+            go_on(run, interruption)
+        elif group.first:
+            say(f"nothing left to do in {folder}: {run.ending}")
     return folder / "model"
 
 
-def train_step(run: Run, chunk: Sequence[Batch], lr: float) -> tuple[float, int, float]:
-    """One update from one or more batches; returns summed loss (nats), target tokens and the gradient's norm."""
-    tokens = sum(int((batch.tgt_out != run.tokenizer.pad_id).sum()) for batch in chunk)
-    total = 0.0
+def go_on(run: Run, interruption: Interruption) -> None:
+    """The loop: updates, and every so many of them a validation and a checkpoint, until the run has ended."""
+    config, progress, group = run.recipe.train, run.state.progress, run.group
+    metrics = Metrics(run.folder, progress) if group.first else NoMetrics()
+    batches = stream(run)
+    asked = 0.0  # to stop, by a signal in any process
+    while not (run.ending or asked):
+        started = time.perf_counter()
+        lr = lr_at(progress.update + 1, config, progress.updates)
+        loss, tokens, norm = train_step(run, list(itertools.islice(batches, config.accumulate)), lr)
+        spent = time.perf_counter() - started if group.first else 0.0  # there is one clock
+        seconds, asked = group.total(spent, interruption.signal is not None)
+        progress.update += 1
+        progress.tokens += tokens
+        progress.seconds += seconds
+        planned = plan_updates(config, progress)
+        metrics.step(progress, loss, tokens, lr, norm)
+        due = run.ending is not None or progress.update % config.validate_every == 0
+        if due:
+            agree(run, lambda: validate(run, metrics))
+        if due or planned or asked:
+            metrics.flush()
+            run.save()
+    metrics.close()
+    if group.first:
+        say(run.ending or f"stopped after update {progress.update:,} with a checkpoint: go on with --resume")
+    if run.ending is None:
+        interruption.end()
+
+
+def train_step(run: Run, chunk: Sequence[Part], lr: float) -> tuple[float, int, float]:
+    """One update from one or more batches; returns summed loss (nats), target tokens and the gradient's norm.
+
+    All three are those of the whole update, over all processes.
+    """
+    tokens = sum(part.tokens for part in chunk)
+    own = 0.0
     run.model.train()
-    for batch in chunk:
-        with run.autocast():
-            loss = summed_loss(run.model, batch.to(run.device), run.recipe.train.label_smoothing)
-        (loss / tokens).backward()  # type: ignore[no-untyped-call]
-        total += loss.item()
+    for number, part in enumerate(chunk, 1):
+        with unsynchronised(run.objective, enabled=number < len(chunk)):
+            with run.autocast():
+                loss = run.objective(part.batch.to(run.device))
+            (loss / tokens * run.group.size).backward()  # the group takes the mean of its gradients
+        own += loss.item()
+    (total,) = run.group.total(own)
     if not math.isfinite(total):
         raise UserError(f"the loss is {total} at update {run.state.progress.update + 1}: lower train.learning_rate")
     norm = nn.utils.clip_grad_norm_(run.model.parameters(), run.recipe.train.clip_norm)
@@ -74,33 +107,38 @@ def train_step(run: Run, chunk: Sequence[Batch], lr: float) -> tuple[float, int,
     return total, tokens, norm.item()
 
 
-def stream(
-    pairs: Sequence[EncodedPair], config: TrainConfig, progress: Progress, tokenizer: Tokenizer
-) -> Iterator[Batch]:
-    """Batches without end, from the position in `progress`, which moves along."""
-    lengths = [len(pair) for pair in pairs]
+def stream(run: Run) -> Iterator[Part]:
+    """One process's part of batches without end, from the position in the run's progress, which moves along."""
+    config, progress, tokenizer = run.recipe.train, run.state.progress, run.tokenizer
+    lengths, targets = run.train.lengths(), run.train.tgt.lengths()
     while True:
         plan = plan_epoch(lengths, config.batch_tokens, config.seed, progress.epoch)
         for indices in plan[progress.batch :]:
             progress.batch += 1
-            yield collate([pairs[index] for index in indices], tokenizer.pad_id, tokenizer.bos_id)
+            mine = share(indices, lengths, run.group.rank, run.group.size)
+            batch = collate([run.train[index] for index in mine or indices[:1]], tokenizer.pad_id, tokenizer.bos_id)
+            tokens = sum(targets[index] for index in indices)
+            yield Part(batch if mine else without_targets(batch, tokenizer.pad_id), tokens)
         progress.epoch, progress.batch = progress.epoch + 1, 0
 
 
-def plan_updates(config: TrainConfig, progress: Progress) -> None:
+def agree(run: Run, work: Callable[[], None]) -> None:
+    """Do some work in the first process, and let the others know how it has changed the run's progress."""
+
+    def result() -> Progress:
+        work()
+        return run.state.progress
+
+    vars(run.state.progress).update(vars(run.group.share(result)))
+
+
+def plan_updates(config: TrainConfig, progress: Progress) -> bool:
     """Turn `train.minutes` into a number of updates, once, from the speed of the first ones.
 
     Until then the learning rate does not depend on the number of updates in all.
     """
-    if progress.updates is None and config.minutes and progress.update >= min(PLAN_AT, max(config.warmup, 20)):
-        per_update = progress.seconds / progress.update
-        progress.updates = max(progress.update + 1, round(STEP_SHARE * config.minutes * 60 / per_update))
-        say(f"{config.minutes:g} minutes at {1 / per_update:.2f} updates a second: {progress.updates:,} updates")
-
-
-def out_of_time(config: TrainConfig, progress: Progress) -> bool:
-    """Whether the machine has become so slow that the planned updates would overrun the budget by a tenth."""
-    late = config.minutes is not None and progress.seconds > 1.1 * 60 * config.minutes
-    if late:
-        say(f"{config.minutes:g} minutes are over after {progress.update:,} of {progress.updates or 0:,} updates")
-    return late
+    if progress.updates is not None or not config.minutes or progress.update < min(PLAN_AT, max(config.warmup, 20)):
+        return False
+    per_update = progress.seconds / progress.update
+    progress.updates = max(progress.update + 1, round(STEP_SHARE * config.minutes * 60 / per_update))
+    return True

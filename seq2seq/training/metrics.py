@@ -1,12 +1,14 @@
 """What a run says while it goes on: progress bar, `metrics.jsonl`, TensorBoard if installed, picture of the curves."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from seq2seq.storage import write_text
 from seq2seq.training.state import Progress
 
 LOG_EVERY = 50  # updates between two lines on training
@@ -23,10 +25,10 @@ class Metrics:
     def __init__(self, folder: Path, progress: Progress) -> None:
         self.path = folder / "metrics.jsonl"
         lines = [line for line in read_metrics(self.path) if line["update"] <= progress.update]
-        self.path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        write_text(self.path, "".join(json.dumps(line) + "\n" for line in lines))
         interval = 0.5 if sys.stderr.isatty() else 30.0
         self._bar = tqdm(total=progress.updates, initial=progress.update, unit="update", mininterval=interval)
-        self._board = _tensorboard(folder)
+        self._board = _tensorboard(folder, progress.update + 1)
 
     def step(self, progress: Progress, loss: float, tokens: int, lr: float, norm: float) -> None:
         """Count one update: its summed loss in nats and its target tokens."""
@@ -50,11 +52,32 @@ class Metrics:
             for name, value in values.items():
                 self._board.add_scalar(name, value, progress.update)
 
+    def flush(self) -> None:
+        """Bring all lines to the disk: a checkpoint must not outlive the lines before it."""
+        with self.path.open("rb") as stream:
+            os.fsync(stream.fileno())
+
     def close(self) -> None:
         """Finish the bar and the board."""
         self._bar.close()
         if self._board is not None:
             self._board.close()
+
+
+class NoMetrics(Metrics):
+    """What the other processes of a run say: nothing."""
+
+    def __init__(self) -> None:
+        pass
+
+    def step(self, progress: Progress, loss: float, tokens: int, lr: float, norm: float) -> None:
+        """Nothing."""
+
+    def flush(self) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -68,9 +91,10 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _tensorboard(folder: Path) -> Any:
+def _tensorboard(folder: Path, first: int) -> Any:
+    """TensorBoard's writer, if it is installed; what it wrote from update `first` on is taken back."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=first)

@@ -40,6 +40,19 @@ def summed_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
     return functional.cross_entropy(logits.float(), batch.tgt_out[real], label_smoothing=smoothing, reduction="sum")
 
 
+class Objective(nn.Module):
+    """The loss of a model as a module, which is what DistributedDataParallel takes."""
+
+    def __init__(self, model: Transformer, smoothing: float) -> None:
+        super().__init__()
+        self.model = model
+        self.smoothing = smoothing
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Summed loss of a batch, in nats."""
+        return summed_loss(self.model, batch, self.smoothing)
+
+
 def make_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """AdamW with the Transformer's betas; weight decay on matrices only."""
     matrices = [weight for weight in model.parameters() if weight.dim() > 1]

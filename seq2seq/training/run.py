@@ -1,29 +1,46 @@
 """One run: its folder, data, model and state, made ready to start or to go on."""
 
-import hashlib
-import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
+from torch import nn
 
 from seq2seq.checkpoint import ModelInfo
 from seq2seq.config import Recipe, TrainConfig
-from seq2seq.data.batching import EncodedPair
 from seq2seq.data.corpus import Corpus, load_corpus
+from seq2seq.data.encoding import EncodedPairs, encode_pairs
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
 from seq2seq.model import Transformer
+from seq2seq.storage import sweep, write_text
+from seq2seq.training import checkpoints, record
+from seq2seq.training.distributed import Group
 from seq2seq.training.metrics import say
-from seq2seq.training.objective import make_optimiser, pick_precision
-from seq2seq.training.state import MovingAverage, Progress, TrainingState, checkpoints
+from seq2seq.training.objective import Objective, make_optimiser, pick_precision
+from seq2seq.training.state import MovingAverage, Progress, TrainingState, random_state, restore_random
 
+CHECKPOINTS = "checkpoints"
 RECIPE = "recipe.json"  # in the run folder: the recipe as it was validated
 FREE_TO_CHANGE = {"validate_every", "validation_sentences", "patience", "keep"}  # of [train], on resume
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the first process reads and the others get from it."""
+
+    tokenizer: bytes
+    train: EncodedPairs
+    dev: list[Pair]
+    progress: Progress
+    saved: dict[str, Any] | None  # the state to go on from
 
 
 @dataclass
@@ -32,11 +49,14 @@ class Run:
 
     recipe: Recipe
     folder: Path
-    corpus: Corpus
+    group: Group
+    device: torch.device
     tokenizer: Tokenizer
+    train: EncodedPairs
+    dev: list[Pair]
     model: Transformer
     state: TrainingState
-    device: torch.device
+    objective: nn.Module  # batch -> summed loss; gradients are averaged over the group
 
     @property
     def info(self) -> ModelInfo:
@@ -44,68 +64,122 @@ class Run:
         data, model, decode = self.recipe.data, self.recipe.model, self.recipe.decode
         return ModelInfo(source=data.source, target=data.target, model=model, decode=decode)
 
+    @property
+    def ending(self) -> str | None:
+        """Why there is nothing left to do; None while there is."""
+        return ending(self.state.progress, self.recipe.train)
+
     def autocast(self) -> torch.autocast:
         """Mixed precision, if the run uses it."""
         enabled = self.state.progress.precision == "bfloat16"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
 
+    def save(self) -> None:
+        """Write a checkpoint, in the first process; all of them hand it their random state."""
+        random = self.group.collect(random_state())
+        if self.group.first:
+            folder = self.folder / CHECKPOINTS
+            with self.state.average.applied():
+                weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+            path = folder / f"{self.state.progress.update:08d}"
+            checkpoints.save_checkpoint(
+                path, self.state.values() | {"random": random}, weights, self.tokenizer, self.info
+            )
+            checkpoints.prune(folder, self.recipe.train.keep)
 
-def prepare(recipe: Recipe, folder: Path, resume: bool) -> Run:
-    """Load data, make or load tokenizer and model, and go to the last checkpoint if the run is resumed."""
-    saved = checkpoints(folder / "checkpoints")
-    check_folder(recipe, folder, resume, bool(saved))
+
+def ending(progress: Progress, config: TrainConfig) -> str | None:
+    """Why a run that has come so far ends; None while it goes on."""
+    if progress.update == progress.updates:
+        return f"all {progress.updates:,} updates are done"
+    if 0 < config.patience <= progress.since_best:
+        return f"no better score in {progress.since_best} validations"
+    # A machine that has become slow ends a run before it overruns its budget by more than a tenth.
+    if config.minutes is not None and progress.seconds > 1.1 * 60 * config.minutes:
+        return f"{config.minutes:g} minutes are over after {progress.update:,} of {progress.updates or 0:,} updates"
+    return None
+
+
+def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, resume_from: int | None = None) -> Run:
+    """Load data, make or load tokenizer and model, and go to a checkpoint if the run is resumed."""
+    device = pick_device(recipe.train)
+    start = group.share(lambda: gather(recipe, folder, group, device, resume, resume_from))
+    tokenizer = Tokenizer(start.tokenizer)
+    torch.manual_seed(recipe.train.seed)
+    model = Transformer(recipe.model, len(tokenizer), tokenizer.pad_id).to(device)
+    average = MovingAverage(model, recipe.train.ema)
+    state = TrainingState(model, make_optimiser(model, recipe.train), average, start.progress)
+    if group.rank > 0:
+        torch.manual_seed(recipe.train.seed + group.rank)
+    if start.saved is not None:
+        restore(state, start.saved, group, recipe.train.seed)
+    objective = group.parallel(Objective(model, recipe.train.label_smoothing))
+    if group.first:
+        size = sum(weight.numel() for weight in model.parameters())
+        say(f"{size:,} parameters, {device}, {state.progress.precision}, {_processes(group)}")
+    return Run(recipe, folder, group, device, tokenizer, start.train, start.dev, model, state, objective)
+
+
+def _processes(group: Group) -> str:
+    count = "1 process" if group.size == 1 else f"{group.size} processes"
+    return f"{count} of {torch.get_num_threads()} thread(s)"
+
+
+def gather(
+    recipe: Recipe, folder: Path, group: Group, device: torch.device, resume: bool, resume_from: int | None
+) -> Start:
+    """Read what the run needs from the disk, and write down what it is."""
+    path = find_checkpoint(recipe, folder, resume, resume_from)
     corpus = load_corpus(recipe.data)
-    say(corpus.report())
+    say(corpus.report.as_text())
     if not corpus.split.dev:
         raise UserError("data.dev: there is no dev pair to validate on; give data.dev or more data")
-    torch.manual_seed(recipe.train.seed)
-    device = pick_device(recipe.train)
-    if saved:
-        tokenizer = Tokenizer.load(saved[-1] / "tokenizer.model")
+    saved = checkpoints.load_checkpoint(path) if path is not None else None
+    if path is None or saved is None:
+        tokenizer = Tokenizer.train((text for pair in corpus.split.train for text in pair), recipe.tokenizer)
+        updates = None if recipe.train.minutes else recipe.train.updates
+        precision = pick_precision(recipe.train, device)
+        progress = Progress(data=corpus.fingerprint, precision=precision, updates=updates)
     else:
-        tokenizer = Tokenizer.train(itertools.chain.from_iterable(corpus.split.train), recipe.tokenizer)
-    model = Transformer(recipe.model, len(tokenizer), tokenizer.pad_id).to(device)
-    updates = None if recipe.train.minutes else recipe.train.updates
-    fingerprint = fingerprint_of(corpus)
-    progress = Progress(data=fingerprint, precision=pick_precision(recipe.train, device), updates=updates)
-    average = MovingAverage(model, recipe.train.ema)
-    state = TrainingState(model, make_optimiser(model, recipe.train), average, progress)
-    if saved:
-        state.load(saved[-1])
-        if state.progress.data not in ("", fingerprint):
-            raise UserError(f"the data of {folder} has changed since {saved[-1].name}: a run resumes on the same pairs")
-        say(f"resumed from {saved[-1]} at update {state.progress.update:,}")
-    say(f"{sum(weight.numel() for weight in model.parameters()):,} parameters, {device}, {state.progress.precision}")
-    folder.mkdir(parents=True, exist_ok=True)
-    written = recipe.model_dump_json(indent=2) + "\n"
-    (folder / RECIPE).write_text(written, encoding="utf-8")
-    return Run(recipe, folder, corpus, tokenizer, model, state, device)
+        tokenizer = Tokenizer.load(path / "tokenizer.model")
+        progress = Progress(**saved["progress"])
+        if progress.data != corpus.fingerprint:
+            raise UserError(f"the data of {folder} has changed since {path.name}: a run resumes on the same pairs")
+        say(f"resumed from {path} at update {progress.update:,}")
+        for moved in checkpoints.set_aside(folder / CHECKPOINTS, after=path):
+            say(f"a later checkpoint is set aside: {moved}")
+    if ending(progress, recipe.train) is None:
+        write_down(recipe, folder, corpus, progress.update, group)
+    return Start(tokenizer.model, encode_pairs(corpus.split.train, tokenizer), list(corpus.split.dev), progress, saved)
 
 
-def fingerprint_of(corpus: Corpus) -> str:
-    """SHA-256 of the pairs that a run learns from and chooses by."""
-    digest = hashlib.sha256()
-    for pair in itertools.chain(corpus.split.train, corpus.split.dev):
-        digest.update("\t".join(pair).encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
-
-
-def check_folder(recipe: Recipe, folder: Path, resume: bool, started: bool) -> None:
-    """Refuse to overwrite a run, to resume none, or to resume one with another recipe."""
-    path = folder / RECIPE
-    if started and not resume:
+def find_checkpoint(recipe: Recipe, folder: Path, resume: bool, resume_from: int | None) -> Path | None:
+    """Where to go on; None for a fresh start. Refuses to overwrite a run, or to resume none or another one."""
+    saved = bool(checkpoints.checkpoints(folder / CHECKPOINTS))
+    if not resume and saved:
         raise UserError(f"{folder} holds a run already: add --resume to go on, or give another --output")
-    if resume and not started:
-        raise UserError(f"{folder} holds no checkpoint to resume from")
-    now = recipe.model_dump(mode="json")
-    if started:
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            changed = _changed(before, now)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path} is missing or damaged, so {folder} cannot be resumed: {error}") from None
-        if changed:
-            raise UserError(f"{changed}: a run resumes as itself; start another with --output")
+    if not resume:
+        return None
+    if not saved and not (folder / RECIPE).is_file():
+        raise UserError(f"{folder} holds no run to resume")
+    check_recipe(recipe, folder)
+    if resume_from is not None:
+        return checkpoints.at(folder / CHECKPOINTS, resume_from)
+    path = checkpoints.newest(folder / CHECKPOINTS)
+    if path is None:
+        say(f"{folder} holds no checkpoint yet: the run starts from its beginning")
+    return path
+
+
+def check_recipe(recipe: Recipe, folder: Path) -> None:
+    """Refuse to resume a run with another recipe."""
+    path = folder / RECIPE
+    try:
+        changed = _changed(json.loads(path.read_text(encoding="utf-8")), recipe.model_dump(mode="json"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is missing or damaged, so {folder} cannot be resumed: {error}") from None
+    if changed:
+        raise UserError(f"{changed}: a run resumes as itself; start another with --output")
 
 
 def _changed(before: dict[str, Any], now: dict[str, Any]) -> str | None:
@@ -117,17 +191,63 @@ def _changed(before: dict[str, Any], now: dict[str, Any]) -> str | None:
     return None
 
 
+def write_down(recipe: Recipe, folder: Path, corpus: Corpus, update: int, group: Group) -> None:
+    """The recipe, the record and the data report of the run, in its folder."""
+    report = corpus.report.as_json()
+    write_text(folder / RECIPE, recipe.model_dump_json(indent=2) + "\n")
+    write_text(folder / "data.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / "data.txt", corpus.report.as_text() + "\n")
+    data = {"fingerprint": corpus.fingerprint} | {name: report[name] for name in ("files", "splits") if name in report}
+    changes = record.write_record(folder, recipe.train.seed, data, record.session(update, group.size))
+    if changes:
+        say(f"since the last session: {'; '.join(changes)}; losses may differ in their last digits")
+
+
+def restore(state: TrainingState, saved: dict[str, Any], group: Group, seed: int) -> None:
+    """Go to a saved state. With another number of processes than before, random numbers are drawn anew."""
+    try:
+        state.restore(saved)
+        random = saved["random"]
+        if len(random) == group.size:
+            restore_random(random[group.rank])
+        else:
+            torch.manual_seed(Random(f"{seed}/{state.progress.update}/{group.rank}").getrandbits(63))
+    except Exception as error:  # torch raises many kinds for a state of another model
+        reason = str(error).strip().split("\n")[0]
+        raise UserError(f"the checkpoint of update {state.progress.update} does not fit the recipe: {reason}") from None
+
+
+@contextmanager
+def locked(folder: Path, group: Group) -> Iterator[None]:
+    """Hold the run folder for this process alone, and clear away what a killed one left there."""
+    lock = FileLock(folder / ".lock", blocking=False)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    group.share(lambda: _hold(lock, folder))
+    try:
+        yield
+    finally:
+        if group.first:
+            lock.release()
+            if not (folder / RECIPE).exists():  # the run has not begun, so it leaves no trace
+                Path(lock.lock_file).unlink(missing_ok=True)
+                for path in made:
+                    if not any(path.iterdir()):
+                        path.rmdir()
+
+
+def _hold(lock: FileLock, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UserError(f"{folder} is in use: another process trains there") from None
+    sweep(folder)
+    sweep(folder / CHECKPOINTS)
+
+
 def pick_device(config: TrainConfig) -> torch.device:
     """The device that the recipe asks for; `auto` takes CUDA if there is one."""
     available = torch.cuda.is_available()
     if config.device == "cuda" and not available:
         raise UserError("train.device = 'cuda', but torch finds no CUDA device here")
     return torch.device("cuda" if config.device == "cuda" or (config.device == "auto" and available) else "cpu")
-
-
-def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer) -> list[EncodedPair]:
-    """Token ids of all pairs, `</s>` added."""
-    sources = tokenizer.encode_all([pair.source for pair in pairs])
-    targets = tokenizer.encode_all([pair.target for pair in pairs])
-    end = [tokenizer.eos_id]
-    return [EncodedPair(source + end, target + end) for source, target in zip(sources, targets, strict=True)]

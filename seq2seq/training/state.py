@@ -1,20 +1,12 @@
 """What a run needs to go on exactly: weights, optimiser, random state, position in the data, best score so far."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from seq2seq.checkpoint import ModelInfo, save_model
-from seq2seq.data.tokenizer import Tokenizer
-from seq2seq.errors import UserError
-from seq2seq.storage import discard, replacing
-
-STATE = "state.pt"
 
 
 @dataclass
@@ -51,10 +43,13 @@ class MovingAverage:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The model with the averaged weights in place of the live ones."""
+        """The model with the averaged weights in place of the live ones, rounded as they are saved.
+
+        So a validation measures the very model that the run leaves behind.
+        """
         live = [weight.detach().clone() for weight in self._live]
         with torch.no_grad():
-            torch._foreach_copy_(self._live, self.weights)
+            torch._foreach_copy_(self._live, [weight.half() for weight in self.weights])
         try:
             yield
         finally:
@@ -64,58 +59,44 @@ class MovingAverage:
 
 @dataclass
 class TrainingState:
-    """All that changes while a run goes on."""
+    """All that changes while a run goes on, but for the random numbers, which each process has of its own."""
 
     model: nn.Module
     optimiser: torch.optim.Optimizer
     average: MovingAverage
     progress: Progress
 
-    def save(self, folder: Path, tokenizer: Tokenizer, info: ModelInfo, keep: int) -> None:
-        """Write `folder/NNNNNNNN/`, a model folder with the averaged weights and the state beside it."""
-        path = folder / f"{self.progress.update:08d}"
-        with self.average.applied():
-            weights = {name: value.clone() for name, value in self.model.state_dict().items()}
-        with replacing(path) as temporary:
-            save_model(temporary / "model", weights, tokenizer, info)
-            for file in (temporary / "model").iterdir():
-                file.rename(temporary / file.name)
-            (temporary / "model").rmdir()
-            torch.save(self._values(), temporary / STATE)
-        for old in checkpoints(folder)[:-keep]:
-            discard(old)
-
-    def _values(self) -> dict[str, object]:
-        values: dict[str, object] = {
+    def values(self) -> dict[str, Any]:
+        """The state as tensors, numbers and texts."""
+        return {
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "average": self.average.weights,
             "progress": asdict(self.progress),
-            "random": torch.get_rng_state(),
         }
-        if torch.cuda.is_available():
-            values["random_cuda"] = torch.cuda.get_rng_state_all()
-        return values
 
-    def load(self, path: Path) -> None:
-        """Go back to a saved state."""
-        try:
-            values = torch.load(path / STATE, map_location="cpu", weights_only=True)
-            self.model.load_state_dict(values["model"])
-            self.optimiser.load_state_dict(values["optimiser"])
-            average: list[Tensor] = values["average"]
-            torch._foreach_copy_(self.average.weights, average)
-            self.progress = Progress(**values["progress"])
-            torch.set_rng_state(values["random"])
-            if "random_cuda" in values and torch.cuda.is_available():
-                torch.cuda.set_rng_state_all(values["random_cuda"])
-        except Exception as error:  # torch.load raises many kinds for a damaged file
-            reason = str(error).strip().split("\n")[0]
-            raise UserError(f"checkpoint {path} cannot be resumed from: {reason}") from None
+    def restore(self, values: dict[str, Any]) -> None:
+        """Go back to a state that `values` gave."""
+        self.model.load_state_dict(values["model"])
+        self.optimiser.load_state_dict(values["optimiser"])
+        with torch.no_grad():
+            torch._foreach_copy_(self.average.weights, values["average"])
+        self.progress = Progress(**values["progress"])
 
 
-def checkpoints(folder: Path) -> list[Path]:
-    """Complete checkpoints of a run, oldest first."""
-    if not folder.is_dir():
-        return []
-    return sorted(path for path in folder.iterdir() if re.fullmatch(r"\d{8}", path.name) and (path / STATE).is_file())
+RandomState = dict[str, Tensor]
+
+
+def random_state() -> RandomState:
+    """The state of this process's random numbers (dropout), on its processor and its GPU."""
+    state = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        state["cuda"] = torch.cuda.get_rng_state()
+    return state
+
+
+def restore_random(state: RandomState) -> None:
+    """Go on with the random numbers where `random_state` was taken."""
+    torch.set_rng_state(state["cpu"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])

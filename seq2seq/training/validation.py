@@ -9,22 +9,25 @@ import torch
 
 from seq2seq.checkpoint import LoadedModel, save_model
 from seq2seq.data.batching import collate, cut
+from seq2seq.data.encoding import encode_pairs
 from seq2seq.data.splits import group_references
 from seq2seq.evaluation import score
 from seq2seq.insight.figures import curves_png
 from seq2seq.insight.inspection import aligning_layer
+from seq2seq.storage import write_file
 from seq2seq.training.card import model_card
 from seq2seq.training.metrics import Metrics, read_metrics, say
 from seq2seq.training.objective import summed_loss
-from seq2seq.training.run import Run, encode_pairs
+from seq2seq.training.record import summary
+from seq2seq.training.run import Run
 from seq2seq.translation.translator import Translator
 
 Item = TypeVar("Item")
 ALIGNED_PAIRS = 200  # dev pairs on which the layer that aligns best is found
 
 
-def validate(run: Run, metrics: Metrics) -> bool:
-    """Measure the averaged weights on the dev split, keep them if they are the best; True ends the run early."""
+def validate(run: Run, metrics: Metrics) -> None:
+    """Measure the averaged weights on the dev split, and keep them if they are the best."""
     config, progress = run.recipe.train, run.state.progress
     started = time.perf_counter()
     with run.state.average.applied():
@@ -42,17 +45,16 @@ def validate(run: Run, metrics: Metrics) -> bool:
     metrics.write(progress, **values)
     curves = curves_png(read_metrics(metrics.path))
     for folder in (run.folder, run.folder / "model"):
-        (folder / "curves.png").write_bytes(curves)
+        write_file(folder / "curves.png", [curves])
     best = " (best so far)" if progress.since_best == 0 else ""
     say(f"update {progress.update:,}: " + ", ".join(f"{name} {value:.3f}" for name, value in values.items()) + best)
-    return 0 < config.patience <= progress.since_best
 
 
 def keep(run: Run, values: dict[str, float]) -> None:
     """Write the weights in place as the run's model, with the layer that aligns best and a card."""
-    chosen = aligning_layer(translator(run), spread(run.corpus.split.dev, ALIGNED_PAIRS))
+    chosen = aligning_layer(translator(run), spread(run.dev, ALIGNED_PAIRS))
     info = run.info.model_copy(update={"alignment": chosen})
-    card = model_card(run.recipe, run.state.progress, values)
+    card = model_card(run.recipe, run.state.progress, values, summary(run.folder))
     save_model(run.folder / "model", run.model.state_dict(), run.tokenizer, info, card)
 
 
@@ -64,7 +66,7 @@ def translator(run: Run) -> Translator:
 @torch.inference_mode()
 def dev_loss(run: Run) -> float:
     """Cross-entropy of the dev split in nats per target token, without smoothing."""
-    pairs = sorted(encode_pairs(run.corpus.split.dev, run.tokenizer), key=len)
+    pairs = sorted(encode_pairs(run.dev, run.tokenizer), key=len)
     total, tokens = 0.0, 0
     for indices in cut(range(len(pairs)), [len(pair) for pair in pairs], run.recipe.train.batch_tokens):
         chunk = [pairs[index] for index in indices]
@@ -77,7 +79,7 @@ def dev_loss(run: Run) -> float:
 
 def dev_bleu(run: Run) -> float:
     """BLEU of greedy translations of some dev sentences, all their renderings as references."""
-    examples = spread(group_references(run.corpus.split.dev), run.recipe.train.validation_sentences)
+    examples = spread(group_references(run.dev), run.recipe.train.validation_sentences)
     results = translator(run).translate([example.source for example in examples], beam_size=1, attention=False)
     return score([result.text for result in results], [example.references for example in examples]).bleu
 

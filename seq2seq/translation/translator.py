@@ -9,7 +9,7 @@ from typing import overload
 
 import numpy as np
 
-from seq2seq.checkpoint import AlignmentChoice, LoadedModel, load_model
+from seq2seq.checkpoint import AlignmentChoice, LoadedModel, copy_model, load_model, push_model
 from seq2seq.errors import UserError
 from seq2seq.translation import alignment
 from seq2seq.translation.alignment import Array, Link, Words, merge_pieces
@@ -192,13 +192,27 @@ class Translator:
         self.tokenizer = loaded.tokenizer
         self.model = loaded.model
         self.engine = TorchEngine(loaded)
+        self._loaded = loaded
 
     @classmethod
     def from_pretrained(cls, name: str | Path | None = None, engine: str = "torch") -> "Translator":
-        """The bundled model; or a bundled name, a model folder, or a hub id "owner/name"."""
+        """The bundled model; or a bundled name, a model folder, or a hub id "owner/name", "owner/name@revision"."""
         if engine != "torch":
             raise UserError(f"engine {engine!r} is not one of torch")
         return cls(load_model(name))
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the model as a new model folder."""
+        copy_model(self._loaded, Path(folder))
+
+    def push_to_hub(
+        self, repository: str, *, private: bool = False, token: str | None = None, message: str | None = None
+    ) -> str:
+        """Upload the model folder to the Hugging Face hub as "owner/name", in one commit; returns its address.
+
+        A repository that is not there is made, `private` or not; the token is HF_TOKEN or that of `hf auth login`.
+        """
+        return push_model(self._loaded, repository, private, token, message)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str], too
