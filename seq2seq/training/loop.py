@@ -9,6 +9,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,9 +53,19 @@ def train(recipe: Recipe, folder: Path, resume: bool = False, resume_from: int |
 
 
 def go_on(run: Run, interruption: Interruption) -> None:
-    """The loop: updates, and every so many of them a validation and a checkpoint, until the run has ended."""
+    """Go on to the run's end, or until somebody asks it to stop."""
+    with closing(Metrics(run.folder, run.state.progress) if run.group.first else NoMetrics()) as metrics:
+        iterate(run, interruption, metrics)
+    if run.group.first:
+        update = run.state.progress.update
+        say(run.ending or f"stopped after update {update:,} with a checkpoint: go on with --resume")
+    if run.ending is None:
+        interruption.end()
+
+
+def iterate(run: Run, interruption: Interruption, metrics: Metrics) -> None:
+    """Updates, and every so many of them a validation and a checkpoint."""
     config, progress, group = run.recipe.train, run.state.progress, run.group
-    metrics = Metrics(run.folder, progress) if group.first else NoMetrics()
     batches = stream(run)
     asked = 0.0  # to stop, by a signal in any process
     while not (run.ending or asked):
@@ -74,11 +85,6 @@ def go_on(run: Run, interruption: Interruption) -> None:
         if due or planned or asked:
             metrics.flush()
             run.save()
-    metrics.close()
-    if group.first:
-        say(run.ending or f"stopped after update {progress.update:,} with a checkpoint: go on with --resume")
-    if run.ending is None:
-        interruption.end()
 
 
 def train_step(run: Run, chunk: Sequence[Part], lr: float) -> tuple[float, int, float]:
