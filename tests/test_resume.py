@@ -1,5 +1,6 @@
 """A run goes on exactly where it stopped, as itself, and refuses to go on as another."""
 
+import json
 import os
 import shutil
 import signal
@@ -225,6 +226,28 @@ def test_a_run_is_not_resumed_with_another_recipe(unbroken, recipe, section, cha
     changed = recipe.model_copy(update={section: getattr(recipe, section).model_copy(update=change)})
     with pytest.raises(UserError, match=message):
         train(changed, unbroken, resume=True)
+
+
+def test_a_setting_that_a_recipe_of_an_older_release_lacks_has_its_default(unbroken, recipe, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(unbroken, folder)
+    values = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
+    del values["train"]["clip_norm"]
+    (folder / "recipe.json").write_text(json.dumps(values), encoding="utf-8")
+    assert train(recipe, folder, resume=True) == folder / "model"
+    changed = recipe.train.model_copy(update={"clip_norm": 2.0})
+    with pytest.raises(UserError, match=r"train\.clip_norm = 2\.0 is not the run's 1\.0"):
+        train(recipe.model_copy(update={"train": changed}), folder, resume=True)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"train": {"seed": "one"}}'])
+def test_a_run_whose_recipe_is_damaged_is_not_resumed(unbroken, recipe, tmp_path, content):
+    folder = tmp_path / "run"
+    shutil.copytree(unbroken, folder)
+    (folder / "recipe.json").write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=r"recipe\.json is missing or damaged, so .* cannot be resumed: ") as caught:
+        train(recipe, folder, resume=True)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_run_is_not_resumed_on_other_data(unbroken, recipe, monkeypatch):

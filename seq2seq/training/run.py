@@ -175,9 +175,11 @@ def check_recipe(recipe: Recipe, folder: Path) -> None:
     """Refuse to resume a run with another recipe."""
     path = folder / RECIPE
     try:
-        changed = _changed(json.loads(path.read_text(encoding="utf-8")), recipe.model_dump(mode="json"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is missing or damaged, so {folder} cannot be resumed: {error}") from None
+        before = Recipe.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        raise UserError(f"{path} is missing or damaged, so {folder} cannot be resumed: {reason}") from None
+    changed = _changed(before.model_dump(mode="json"), recipe.model_dump(mode="json"))
     if changed:
         raise UserError(f"{changed}: a run resumes as itself; start another with --output")
 
