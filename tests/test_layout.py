@@ -19,6 +19,7 @@ LEVELS = {
     "model": 2,
     "checkpoint": 3,
     "translation": 4,
+    "bulk": 5,
     "evaluation": 5,
     "insight": 6,
     "training": 7,
@@ -39,6 +40,7 @@ ONLY_IN = {
     "ctranslate2": {"seq2seq/translation/engine.py"},
     "matplotlib": {"seq2seq/insight/figures.py"},
     "plotly": {"seq2seq/insight/figures.py"},
+    "ray": {"scripts/translate_on_ray.py"},
 }
 ONLY_UNDER = {"gradio": "seq2seq/demo/", "fastapi": "seq2seq/service/", "uvicorn": "seq2seq/service/"}
 MODULES = [

@@ -1,6 +1,5 @@
 """Bulk translation on Ray: the same translations, in order, whatever is killed on the way."""
 
-import gzip
 import importlib.util
 import os
 import signal
@@ -12,25 +11,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from small import PAIRS, loaded_model
+from test_bulk import LINES, ODD, contents, parquet, save_small_model, write
 
-from seq2seq.checkpoint import WEIGHTS, save_model
+from seq2seq.bulk.job import Job, only_driver
+from seq2seq.bulk.shards import clear, cut, missing, publish
+from seq2seq.bulk.worker import Worker
 from seq2seq.cli import main as seq2seq
-from seq2seq.config import DecodeConfig
 
 SCRIPT = Path(__file__).parents[1] / "scripts/translate_on_ray.py"
 MARK = "SEQ2SEQ_TEST_OF_RAY"  # in the environment of every process that a test starts, Ray's too
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-LINES = [pair.source for pair in PAIRS]
-ODD = ["", "The cat sees\u2028the apple. A dog finds the bread.", "   ", "42", "MY BROTHER WANTS THE BREAD.", "\r", ""]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="looks into /proc")
 Captured = pytest.CaptureFixture[str]
-Finished = subprocess.CompletedProcess[str]
 
 
 def load_script() -> ModuleType:
@@ -47,10 +43,7 @@ script = load_script()
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model with random weights."""
-    folder, loaded = tmp_path_factory.mktemp("model") / "tiny", loaded_model(decode=DecodeConfig(max_length_ratio=1.0))
-    save_model(folder, loaded.model.state_dict(), loaded.tokenizer, loaded.info)
-    return folder
+    return save_small_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 def arguments(model: Path, inputs: list[Path], output: Path, *more: str, shard_lines: int = 16) -> list[str]:
@@ -58,13 +51,9 @@ def arguments(model: Path, inputs: list[Path], output: Path, *more: str, shard_l
     return [*files, "--model", str(model), "--beam-size", "2", "--shard-lines", str(shard_lines), *more]
 
 
-def job(model: Path, inputs: list[Path], output: Path, *more: str) -> Any:
-    return script.read_job(script.build_parser().parse_args(arguments(model, inputs, output, *more)))
-
-
-def worker(asked: Any) -> Any:
-    asked.parts.mkdir()
-    return script.Worker(asked, threads=torch.get_num_threads())
+def job(model: Path, inputs: list[Path], output: Path) -> Job:
+    asked: Job = script.read_job(script.build_parser().parse_args(arguments(model, inputs, output)))
+    return asked
 
 
 def start(command: list[str], mark: Path) -> subprocess.Popen[str]:
@@ -80,16 +69,6 @@ def run(command: list[str], mark: Path) -> str:
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     return said
-
-
-def write(path: Path, lines: list[str]) -> Path:
-    data = "".join(line + "\n" for line in lines).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 # Text
@@ -141,14 +120,6 @@ def test_text_is_translated_as_the_command_line_does_it(model: Path, tmp_path: P
 SHARDS = 16 + 10  # of 250 and 150 rows
 
 
-def parquet(path: Path, rows: int) -> Path:
-    """Rows with a text, which is sometimes missing, and two other columns; many small row groups."""
-    texts = [None if i % 17 == 5 else LINES[7 * i % 60] for i in range(rows)]
-    table = pa.table({"page": [i // 3 for i in range(rows)], "text": texts, "from": [[i, -i] for i in range(rows)]})
-    pq.write_table(table, path, row_group_size=13)
-    return path
-
-
 def parts(folder: Path) -> dict[str, int]:
     """Parts that are there, with the moment of their last change."""
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*.parquet")}
@@ -185,23 +156,16 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def undisturbed(model: Path, tables: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What one worker writes that nobody interrupts, without Ray."""
     asked = job(model, tables, tmp_path_factory.mktemp("undisturbed") / "out")
-    with script.only_driver(asked):
-        script.cut(asked)
-        at_work = worker(asked)
-        for path in asked.source.iterdir():
-            assert at_work({"shard": [path.name]})["error"] == [""]
-        script.publish(asked)
-    return Path(asked.output)
-
-
-def test_parquet_keeps_ids_order_and_columns(undisturbed: Path, tables: list[Path]) -> None:
-    table, source = pq.read_table(undisturbed), pa.concat_tables([pq.read_table(path) for path in tables])
-    assert table.column_names == ["id", "page", "text", "from", "translation", "truncated"]
-    assert table["id"].type == pa.int64()
-    assert table["id"].to_pylist() == list(range(400))
-    assert table.select(source.column_names).equals(source)
-    missing = [text is None for text in source["text"].to_pylist()]
-    assert [text is None for text in table["translation"].to_pylist()] == missing
+    threads = torch.get_num_threads()
+    with only_driver(asked):
+        cut(asked)
+        clear(asked)
+        at_work = Worker(asked, threads=1, chunk=script.CHUNK)
+        for name in missing(asked):
+            assert at_work({"shard": [name]})["error"] == [""]
+        publish(asked)
+    torch.set_num_threads(threads)
+    return asked.output
 
 
 @needs_ray
@@ -249,55 +213,13 @@ def test_ctrl_c_ends_with_one_line_that_says_how_to_go_on(
     assert contents(tmp_path / "out") == contents(undisturbed)
 
 
-# Without Ray: cutting, a worker alone, what is refused
-
-
-def test_shards_number_all_rows_and_span_no_two_inputs(model: Path, tmp_path: Path) -> None:
-    inputs = [write(tmp_path / "a", LINES[:20]), write(tmp_path / "empty", []), write(tmp_path / "b.gz", LINES[20:37])]
-    asked = job(model, inputs, tmp_path / "out.parquet")
-    asked.work.mkdir()
-    script.cut(asked)
-    tables = [pq.read_table(path) for path in sorted(asked.source.iterdir())]
-    assert [len(table) for table in tables] == [16, 4, 0, 16, 1]
-    assert pa.concat_tables(tables).to_pydict() == {"id": list(range(37)), "text": LINES[:37]}
-
-
-def test_parts_of_a_job_whose_record_was_removed_are_not_used(model: Path, tmp_path: Path) -> None:
-    asked = job(model, [write(tmp_path / "a", LINES)], tmp_path / "out.fr")
-    asked.parts.mkdir(parents=True)
-    write(asked.parts / "part-00000000.parquet", ["of a job with another beam size"])
-    script.cut(asked)
-    assert not asked.parts.exists()
-
-
-def test_a_worker_answers_with_what_went_wrong(model: Path, tmp_path: Path) -> None:
-    asked = job(model, [write(tmp_path / "a", LINES[:2])], tmp_path / "out.fr")
-    asked.work.mkdir()
-    script.cut(asked)
-    at_work, name = worker(asked), {"shard": ["part-00000000.parquet"]}
-    (asked.work / "part-00000000.parquet.tries").write_bytes(b"." * script.MOST_TRIES)
-    assert "died 5 times" in at_work(name)["error"][0]
-    (asked.work / "part-00000000.parquet.tries").unlink()
-    assert "No such file" in at_work({"shard": ["part-00000001.parquet"]})["error"][0]
-    assert at_work(name) == {"sentences": [2], "error": [""]}
-    assert at_work(name) == {"sentences": [0], "error": [""]}  # done already
-
-
-def test_a_worker_refuses_a_model_that_has_changed(tmp_path: Path) -> None:
-    loaded, folder = loaded_model(), tmp_path / "model"
-    save_model(folder, loaded.model.state_dict(), loaded.tokenizer, loaded.info)
-    asked = job(folder, [write(tmp_path / "a", LINES[:2])], tmp_path / "out.fr")
-    asked.work.mkdir()
-    script.cut(asked)
-    (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:-1] + b"?")
-    [error] = worker(asked)({"shard": ["part-00000000.parquet"]})["error"]
-    assert "is not the model that the job was begun with" in error
+# What is refused
 
 
 @needs_ray
 def test_two_drivers_do_not_work_on_one_output(model: Path, tmp_path: Path, capsys: Captured) -> None:
     inputs = [write(tmp_path / "a", LINES)]
-    with script.only_driver(job(model, inputs, tmp_path / "out.fr")):
+    with only_driver(job(model, inputs, tmp_path / "out.fr")):
         assert script.main(arguments(model, inputs, tmp_path / "out.fr")) == 1
     assert "another run works on this output" in capsys.readouterr().err
 
@@ -315,15 +237,8 @@ def test_without_ray_one_line_says_how_to_install_it(
     ("change", "says"),
     [
         (["--input", "none.en"], "none.en does not exist"),
-        (["--input", "."], ". is not a file"),
-        (["--input", "a.en", "a.parquet"], "not both"),
         (["--input", "latin1.en"], "latin1.en, line 2: not UTF-8"),
-        (["--input", "cut.gz"], "cut.gz cannot be read"),
-        (["--input", "false.parquet"], "false.parquet cannot be read as Parquet"),
         (["--input", "a.parquet", "--column", "txt"], "no column 'txt': choose --column from page, text, from"),
-        (["--input", "a.parquet", "--column", "page"], "column 'page' holds int64, not text"),
-        (["--input", "a.parquet", "ids.parquet"], "ids.parquet has a column 'id', which the output needs"),
-        (["--input", "a.parquet", "other.parquet"], "other.parquet has other columns or types than a.parquet"),
         (["--output", "a.en"], "a.en exists, and this job did not write it"),
         (["--output", "nowhere/out"], "does not exist"),
         (["--model", "en-xx"], "'en-xx' is neither"),
@@ -343,11 +258,7 @@ def test_a_users_mistake_is_one_line_and_leaves_nothing(
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.en", LINES)
     (tmp_path / "latin1.en").write_bytes("A cat.\nUn caf\xe9.\n".encode("latin-1"))
-    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"A dog sees the apple.\n" * 500)[:-20])
-    write(tmp_path / "false.parquet", LINES)
     parquet(tmp_path / "a.parquet", 3)
-    pq.write_table(pa.table({"id": [1], "text": ["A cat."]}), tmp_path / "ids.parquet")
-    pq.write_table(pa.table({"text": ["A cat."]}), tmp_path / "other.parquet")
     before = contents(tmp_path)
     assert script.main([*arguments(model, [Path("a.en")], Path("out.fr")), *change]) == 1
     out, err = capsys.readouterr()

@@ -78,7 +78,7 @@ class Group:
 
 def is_first() -> bool:
     """Whether this process, started by torchrun or not, is the one that speaks."""
-    return os.environ.get("RANK", "0") == "0"
+    return not dist.is_torchelastic_launched() or os.environ["RANK"] == "0"
 
 
 def unsynchronised(module: nn.Module, enabled: bool) -> AbstractContextManager[None]:
