@@ -74,6 +74,12 @@ class DataConfig(Section):
     max_ratio: float = Field(4.0, ge=1, description="training pairs whose lengths differ by more are dropped")
     drop_copies: bool = Field(True, description="drop training pairs whose sides are equal")
 
+    @model_validator(mode="after")
+    def _check_files(self) -> Self:
+        if self.dataset != "files" and (self.train or self.dev or self.test):
+            raise ValueError(f"data.train, dev and test name files, but data.dataset is {self.dataset!r}, not 'files'")
+        return self
+
 
 class TrainConfig(Section):
     """The training loop."""

@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,19 @@ def test_what_was_done_stays_and_what_was_half_done_goes(model: Path, tmp_path: 
     clear(asked)
     assert contents(asked.parts) == {FIRST: b"done\n"}
     assert not list(asked.work.glob("*.tries"))
+    assert missing(asked) == shard_names(asked)  # what "done" stands for is no Parquet file, so it is done again
+    assert contents(asked.parts) == {}
+    shutil.copyfile(asked.source / FIRST, asked.parts / FIRST)
     assert missing(asked) == shard_names(asked)[1:]
+
+
+def test_a_part_that_lost_its_end_is_done_again(model: Path, tmp_path: Path) -> None:
+    asked = begun(job(model, [write(tmp_path / "a", LINES)], tmp_path / "out.fr"))
+    shutil.copytree(asked.source, asked.parts)
+    assert missing(asked) == []
+    part = asked.parts / FIRST
+    part.write_bytes(part.read_bytes()[:-20])
+    assert missing(asked) == [FIRST]
 
 
 # The record and the lock

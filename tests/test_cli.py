@@ -138,7 +138,7 @@ def test_a_failure_on_the_way_leaves_no_output_file(tmp_path: Path, capsys: Capt
         (["train", str(RECIPE), "--set", "train.minutes=inf"], "train.minutes = inf"),
         (["train", str(RECIPE), "--set", f"train.seed={10**30}"], "train.seed"),
         (["evaluate", "--dataset", "nothing"], "--dataset 'nothing' is not one of sample, tatoeba, multi30k, hub:"),
-        (["evaluate", "--dataset", "files"], "--dataset 'files' names no file: give --source and --reference"),
+        (["evaluate", "--dataset", "files"], "--dataset 'files' names no file: give a recipe (my.toml), or"),
         (["evaluate", "--dataset", "sample", "--report", "no-such-folder/x"], "--report no-such-folder/x: folder"),
         (["evaluate", "--dataset", "sample", "--split", "tset"], "split 'tset'"),
         (["evaluate", "--source", "no-such.en", "--reference", "no-such.fr"], "no-such.en does not exist"),
@@ -444,3 +444,18 @@ def test_output_can_be_piped_into_a_reader_that_leaves(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
+
+
+def test_the_held_out_split_of_a_recipe_is_scored_by_the_recipes_name(capsys):
+    results = []
+    for name in (str(RECIPE), "sample"):
+        assert main(["evaluate", "--dataset", name, "--split", "dev", "--beam-size", "1", "--json"]) == 0
+        results.append(json.loads(capsys.readouterr().out))
+    assert results[0] == results[1]
+
+
+def test_a_recipe_of_other_languages_than_the_model_is_no_test_set_for_it(tmp_path, capsys):
+    recipe = tmp_path / "other.toml"
+    recipe.write_text('[data]\ntarget = "de"\ntrain = ["a.tsv"]\n', encoding="utf-8")
+    assert main(["evaluate", "--dataset", str(recipe)]) == 1
+    assert f"--dataset {recipe} is en-de, the model en-fr" in capsys.readouterr().err

@@ -148,3 +148,8 @@ def test_the_width_of_a_head_is_given_or_follows_from_the_model(values, width):
 
 def test_a_given_head_width_frees_heads_from_dividing_the_model():
     assert validate(ModelConfig, {"d_model": 256, "heads": 3, "d_head": 10}, "here").head_width == 10
+
+
+def test_files_are_not_named_in_vain():
+    with pytest.raises(UserError, match=r"data\.train, dev and test name files, but data\.dataset is 'sample', not"):
+        validate(Recipe, {"data": {"dataset": "sample", "train": ["a.tsv"]}}, "recipe")

@@ -66,7 +66,8 @@ def test_every_session_is_added_and_what_changed_is_told(tmp_path):
     changes = write_record(tmp_path, 1, {"fingerprint": "f"}, second)
     assert changes == ["torch 2.6 -> 2.7", "threads 2 -> 1", "processes 1 -> 4"]
     assert [one["update"] for one in read_record(tmp_path)["sessions"]] == [0, 0, 20]
-    assert summary(tmp_path) == {"seed": 1, "data": {"fingerprint": "f"}, **second}
+    write_record(tmp_path, 1, {"fingerprint": "f", "splits": {"train": {"pairs": 9, "fingerprint": "g"}}}, second)
+    assert summary(tmp_path) == {"seed": 1, "data": {"train pairs": 9}, **second}
 
 
 @pytest.mark.usefixtures("quiet")

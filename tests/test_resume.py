@@ -1,5 +1,6 @@
 """A run goes on exactly where it stopped, as itself, and refuses to go on as another."""
 
+import errno
 import json
 import os
 import shutil
@@ -180,9 +181,61 @@ def test_a_folder_that_holds_a_run_is_not_trained_over(unbroken, recipe):
 
 
 def test_a_folder_without_a_run_is_not_resumed(recipe, tmp_path):
-    with pytest.raises(UserError, match="nothing holds no run to resume"):
+    with pytest.raises(UserError, match="nothing does not exist: there is no run to resume"):
         train(recipe, tmp_path / "nothing", resume=True)
     assert not (tmp_path / "nothing").exists()
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(UserError, match="holds no run to resume"):
+        train(recipe, tmp_path, resume=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_run_that_died_while_its_corpus_was_read_starts_from_its_beginning(recipe, unbroken, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/.lock").touch()  # all that there is then
+    train(recipe, tmp_path / "run", resume=True)
+    assert same_run(tmp_path / "run", unbroken)
+
+
+def removed(model):
+    shutil.rmtree(model)
+
+
+def halved(model):
+    weights = model / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("harm", [removed, halved])
+def test_a_best_model_that_was_lost_is_put_back_from_its_checkpoint(recipe, unbroken, tmp_path, harm, capsys):
+    folder = tmp_path / "run"
+    shutil.copytree(unbroken, folder)
+    harm(folder / "model")
+    train(recipe, folder, resume=True)
+    assert f"put back from {folder}/checkpoints/00000030" in capsys.readouterr().err
+    assert same_run(folder, unbroken)
+
+
+def test_a_best_model_that_no_checkpoint_has_is_told_and_the_run_goes_on(corpus, tmp_path, monkeypatch, capsys):
+    losses = {3: 1.0, 6: 2.0, 9: 3.0, 12: 4.0}
+    monkeypatch.setattr(validation, "dev_loss", lambda run: losses[run.state.progress.update])
+    recipe = tiny_recipe(corpus, updates=12, validate_every=3, keep=2)
+    with pytest.MonkeyPatch.context() as patch:
+        die_before(patch, 11)
+        with pytest.raises(PowerCutError):
+            train(recipe, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run/model")
+    train(recipe, tmp_path / "run", resume=True)
+    assert "model is missing; no checkpoint has it, so there is none until" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_told_with_what_it_means_for_the_run(recipe, tmp_path, monkeypatch):
+    def full(path, chunks):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(run_module, "write_text", lambda path, text: full(path, [text]))
+    with pytest.raises(UserError, match=r"run cannot be written \(No space left on device\); mend that and go on with"):
+        train(recipe, tmp_path / "run")
 
 
 def test_a_folder_in_which_another_process_trains_is_refused(unbroken, recipe):

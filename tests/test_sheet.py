@@ -20,17 +20,29 @@ def pairs(tmp_path: Path, content: str, source: str = "en", target: str = "fr") 
     return list(read_pairs([path], source, target))
 
 
-def test_without_a_header_the_first_two_columns_count(tmp_path):
-    assert pairs(tmp_path, "one,un,more\r\n\r\ntwo,deux\r\n") == [("one", "un"), ("two", "deux")]
+def test_without_a_header_there_are_two_columns(tmp_path):
+    assert pairs(tmp_path, "one,un\r\n\r\ntwo,deux\r\n") == [("one", "un"), ("two", "deux")]
 
 
-@pytest.mark.parametrize("header", ["id,FR, En ,x", '"id","fr","en"', "\ufeffid,fr,en", "id,target,source"])
+@pytest.mark.parametrize("header", ["id,text_en,text_fr", "en,text", "id,de,en", "one,un,more"])
+def test_columns_are_not_guessed(tmp_path, header):
+    with pytest.raises(UserError, match=rf"the first row is '{header}': name the columns 'en' and 'fr' there, or give"):
+        pairs(tmp_path, f"{header}\n1,un,one\n")
+
+
+def test_a_comma_that_is_not_quoted_does_not_shift_a_text_into_the_next_column(tmp_path):
+    message = r"a\.csv, line 2: 3 columns, expected 2; a text with a comma must be quoted: 'Yes, of course\.,Oui'"
+    with pytest.raises(UserError, match=message):
+        pairs(tmp_path, "one,un\nYes, of course.,Oui\n")
+
+
+@pytest.mark.parametrize("header", ["id,FR, En ,x", '"id","fr","en",""', "\ufeffid,fr,en,x", "id,target,source,x"])
 def test_a_header_names_the_columns_by_language_or_side(tmp_path, header):
     assert pairs(tmp_path, f"{header}\n1,un,one,y\n2,deux,two,\n") == [("one", "un"), ("two", "deux")]
 
 
 def test_a_first_row_that_names_other_languages_is_a_pair(tmp_path):
-    assert pairs(tmp_path, "de,fr\na,b\n") == [("de", "fr"), ("a", "b")]
+    assert pairs(tmp_path, "de,it\na,b\n") == [("de", "it"), ("a", "b")]
 
 
 def test_quoted_fields_keep_commas_and_quotes_and_a_line_break_becomes_a_space(tmp_path):

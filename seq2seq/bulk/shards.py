@@ -61,8 +61,21 @@ def clear(job: Job) -> None:
 
 
 def missing(job: Job) -> list[str]:
-    """The names of the shards that have no part yet, in order."""
-    return [name for name in shard_names(job) if not (job.parts / name).exists()]
+    """The names of the shards that have no part yet, in order. A part that was damaged is removed and done again."""
+    names = shard_names(job)
+    for path in (job.parts / name for name in names):
+        if path.exists() and not _is_whole(path):
+            path.unlink()
+    return [name for name in names if not (job.parts / name).exists()]
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a Parquet file has all its bytes, which its end describes."""
+    try:
+        pq.read_metadata(path)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def write_table(table: pa.Table, path: Path) -> None:

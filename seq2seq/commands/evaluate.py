@@ -59,7 +59,9 @@ def add_evaluate(commands: Any) -> None:
         "seq2seq evaluate --dataset tatoeba --split test --beam-size 5 --report report.html",
     )
     model_option(parser)
-    parser.add_argument("--dataset", metavar="NAME", help="sample, tatoeba, multi30k or hub:OWNER/NAME")
+    parser.add_argument(
+        "--dataset", metavar="NAME", help="a recipe (my.toml), sample, tatoeba, multi30k or hub:OWNER/NAME"
+    )
     parser.add_argument("--split", default="test", help="train, dev, test, or a corpus's further test set")
     parser.add_argument("--source", type=Path, metavar="FILE", help="sentences to translate, one a line")
     parser.add_argument("--reference", type=Path, nargs="+", metavar="FILE", help="one or more reference translations")
@@ -117,14 +119,20 @@ def _test(options: argparse.Namespace) -> Test:
 
 def _dataset(options: argparse.Namespace) -> Test:
     from seq2seq.checkpoint import find_model, load_info
-    from seq2seq.config import DataConfig
+    from seq2seq.config import DataConfig, load_recipe
     from seq2seq.data.corpus import load_split
     from seq2seq.data.splits import group_references
 
     if options.dataset == "files":
-        raise UserError("--dataset 'files' names no file: give --source and --reference instead")
+        raise UserError("--dataset 'files' names no file: give a recipe (my.toml), or --source and --reference")
     info = load_info(find_model(options.model))
-    config = DataConfig(dataset=options.dataset, source=info.source, target=info.target)
+    if options.dataset.endswith(".toml"):
+        config = load_recipe(options.dataset).data
+        if (config.source, config.target) != (info.source, info.target):
+            languages = f"{config.source}-{config.target}, the model {info.source}-{info.target}"
+            raise UserError(f"--dataset {options.dataset} is {languages}")
+    else:
+        config = DataConfig(dataset=options.dataset, source=info.source, target=info.target)
     try:
         examples = group_references(load_split(config, options.split))
     except UserError as error:  # said of a recipe, where `files` is one more kind of data

@@ -19,7 +19,7 @@ Hashes = NDArray[np.uint64]
 Counts = NDArray[np.uint32]
 
 CONTROL, GARBLED = 1, 2  # signs that a pair may carry, as bits
-CONTROL_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+CONTROL_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a CR inside a line, too
 # U+FFFD, or UTF-8 that was read as Latin-1 or Windows-1252: "Ã©" for "é", "Â " for a no-break space, "â€™" for "’".
 GARBLED_TEXT = re.compile("\ufffd|Ã[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|Â[\x80-\xbf]|â(?:€|\x80)")
 NOT_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())

@@ -20,25 +20,37 @@ PLAIN = re.compile(r"[^,\n]*")
 
 
 def read_csv(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """The columns that the first row names by language (or `source`, `target`); without such names the first two."""
+    """The columns that the first row names by language (or `source`, `target`); without such a row two columns."""
     rows = read_rows(read_lines(path))
     first = next(rows, None)
     if first is None:
         return
-    columns = named_columns(first[1], source, target)
+    header = first[1]
+    columns = named_columns(header, source, target)
+    if columns is None and (len(header) > 2 or {source.casefold(), target.casefold()} & set(map(_name, header))):
+        raise UserError(
+            f"{path}: the first row is {','.join(header)[:60]!r}: name the columns {source!r} and {target!r} there, "
+            "or give two columns without names"
+        )
     for number, row in rows if columns else chain([first], rows):
         left, right = columns or (0, 1)
-        if max(left, right) < len(row):
+        if max(left, right) < len(row) <= len(header):
             yield one_line(row[left]), one_line(row[right])
         elif any(map(str.strip, row)):
             columns_here = f"{len(row)} column{'s' * (len(row) > 1)}"
-            expected = max(left, right) + 1
-            raise UserError(f"{path}, line {number}: {columns_here}, expected {expected}: {','.join(row)[:60]!r}")
+            quote = "; a text with a comma must be quoted" if len(row) > len(header) else ""
+            raise UserError(
+                f"{path}, line {number}: {columns_here}, expected {len(header)}{quote}: {','.join(row)[:60]!r}"
+            )
+
+
+def _name(cell: str) -> str:
+    return cell.strip().casefold()
 
 
 def named_columns(row: list[str], source: str, target: str) -> tuple[int, int] | None:
     """Where the columns of a header row stand; None if the row is no header."""
-    names = [name.strip().casefold() for name in row]
+    names = list(map(_name, row))
     for wanted in ((source.casefold(), target.casefold()), ("source", "target")):
         if all(name in names for name in wanted):
             return names.index(wanted[0]), names.index(wanted[1])

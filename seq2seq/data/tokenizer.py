@@ -54,6 +54,9 @@ class Tokenizer:
             )
         except (RuntimeError, OSError) as error:
             reason = str(error).replace("\n", " ").rpartition("] ")[2] or "no text to learn from"
+            reason = reason.replace(
+                "character_coverage with --character_coverage option", "tokenizer.character_coverage"
+            )
             raise UserError(f"tokenizer.vocab_size = {config.vocab_size}: {reason}") from None
         return cls(model.getvalue())
 

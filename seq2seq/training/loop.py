@@ -9,7 +9,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from seq2seq.training.distributed import joined, unsynchronised
 from seq2seq.training.interruption import Interruption, interruptible
 from seq2seq.training.metrics import Metrics, NoMetrics, say
 from seq2seq.training.objective import lr_at
-from seq2seq.training.run import Run, locked, pick_device, prepare
+from seq2seq.training.run import Run, check_exists, locked, pick_device, prepare
 from seq2seq.training.state import Progress
 from seq2seq.training.validation import validate
 
@@ -43,13 +43,30 @@ def train(recipe: Recipe, folder: Path, resume: bool = False, resume_from: int |
     Under torchrun this is one of several processes, which divide every batch of the recipe among them.
     """
     device = pick_device(recipe.train)
-    with interruptible() as interruption, joined(cuda=device.type == "cuda") as group, locked(folder, group):
-        run = prepare(recipe, folder, group, resume or resume_from is not None, resume_from)
-        if run.ending is None:
-            go_on(run, interruption)
-        elif group.first:
-            say(f"nothing left to do in {folder}: {run.ending}")
+    resume = resume or resume_from is not None
+    with interruptible() as interruption, joined(cuda=device.type == "cuda") as group:
+        if resume:
+            group.share(lambda: check_exists(folder))
+        with legible(folder), locked(folder, group):
+            run = prepare(recipe, folder, group, resume, resume_from)
+            if run.ending is None:
+                go_on(run, interruption)
+            elif group.first:
+                say(f"nothing left to do in {folder}: {run.ending}")
     return folder / "model"
+
+
+@contextmanager
+def legible(folder: Path) -> Iterator[None]:
+    """An error of the system, such as a full disk, as one line that says what it means for the run."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        reason = f"{name}{error.strerror or error}"
+        raise UserError(f"{folder} cannot be written ({reason}); mend that and go on with --resume") from None
 
 
 def go_on(run: Run, interruption: Interruption) -> None:

@@ -100,9 +100,11 @@ def read_record(folder: Path) -> Record:
 
 
 def summary(folder: Path) -> Record:
-    """The run in short, as its model card tells it: seed, data, and the last session's code and machine."""
+    """The run in short, as its model card tells it: seed, sizes of the data, last session's code and machine."""
     record = read_record(folder)
-    return {"seed": record.get("seed"), "data": record.get("data", {}), **record.get("sessions", [{}])[-1]}
+    splits = record.get("data", {}).get("splits", {})
+    sizes = {f"{name} pairs": split["pairs"] for name, split in splits.items()}
+    return {"seed": record.get("seed"), "data": sizes, **record.get("sessions", [{}])[-1]}
 
 
 def write_record(folder: Path, seed: int, data: Record, now: Record) -> list[str]:

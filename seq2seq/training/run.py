@@ -1,6 +1,7 @@
 """One run: its folder, data, model and state, made ready to start or to go on."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,15 +13,15 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from seq2seq.checkpoint import ModelInfo
-from seq2seq.config import Recipe, TrainConfig
+from seq2seq.checkpoint import FILES, ModelInfo, load_model
+from seq2seq.config import Recipe, TrainConfig, validate
 from seq2seq.data.corpus import Corpus, load_corpus
 from seq2seq.data.encoding import EncodedPairs, encode_pairs
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
 from seq2seq.model import Transformer
-from seq2seq.storage import sweep, write_text
+from seq2seq.storage import replacing, sweep, write_text
 from seq2seq.training import checkpoints, record
 from seq2seq.training.distributed import Group
 from seq2seq.training.metrics import say
@@ -28,6 +29,7 @@ from seq2seq.training.objective import Objective, make_optimiser, pick_precision
 from seq2seq.training.state import MovingAverage, Progress, TrainingState, random_state, restore_random
 
 CHECKPOINTS = "checkpoints"
+LOCK = ".lock"  # in the run folder, while a process trains there and after
 RECIPE = "recipe.json"  # in the run folder: the recipe as it was validated
 FREE_TO_CHANGE = {"validate_every", "validation_sentences", "patience", "keep"}  # of [train], on resume
 
@@ -100,6 +102,12 @@ def ending(progress: Progress, config: TrainConfig) -> str | None:
     return None
 
 
+def check_exists(folder: Path) -> None:
+    """Refuse to resume what was never started: a mistyped name must not begin another run."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} does not exist: there is no run to resume")
+
+
 def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, resume_from: int | None = None) -> Run:
     """Load data, make or load tokenizer and model, and go to a checkpoint if the run is resumed."""
     device = pick_device(recipe.train)
@@ -148,9 +156,30 @@ def gather(
         say(f"resumed from {path} at update {progress.update:,}")
         for moved in checkpoints.set_aside(folder / CHECKPOINTS, after=path):
             say(f"a later checkpoint is set aside: {moved}")
+    restore_model(folder, progress)
     if ending(progress, recipe.train) is None:
         write_down(recipe, folder, corpus, progress.update, group)
     return Start(tokenizer.model, encode_pairs(corpus.split.train, tokenizer), list(corpus.split.dev), progress, saved)
+
+
+def restore_model(folder: Path, progress: Progress) -> None:
+    """Put the run's best model back, if it was removed or damaged, from the checkpoint that has the same weights."""
+    model, best = folder / "model", folder / CHECKPOINTS / f"{progress.best_update:08d}"
+    if progress.best is None:
+        return
+    try:
+        if not model.is_dir():
+            raise UserError(f"{model} is missing")
+        load_model(model)
+    except UserError as error:
+        if not best.is_dir():
+            say(f"{error}; no checkpoint has it, so there is none until a validation is better")
+            return
+        with replacing(model) as temporary:
+            for name in FILES:
+                if (best / name).is_file():
+                    shutil.copyfile(best / name, temporary / name)
+        say(f"{error}: put back from {best}")
 
 
 def find_checkpoint(recipe: Recipe, folder: Path, resume: bool, resume_from: int | None) -> Path | None:
@@ -160,9 +189,11 @@ def find_checkpoint(recipe: Recipe, folder: Path, resume: bool, resume_from: int
         raise UserError(f"{folder} holds a run already: add --resume to go on, or give another --output")
     if not resume:
         return None
-    if not saved and not (folder / RECIPE).is_file():
+    begun = saved or (folder / RECIPE).is_file()
+    if not begun and (resume_from is not None or any(path.name != LOCK for path in folder.iterdir())):
         raise UserError(f"{folder} holds no run to resume")
-    check_recipe(recipe, folder)
+    if begun:
+        check_recipe(recipe, folder)
     if resume_from is not None:
         return checkpoints.at(folder / CHECKPOINTS, resume_from)
     path = checkpoints.newest(folder / CHECKPOINTS)
@@ -175,9 +206,9 @@ def check_recipe(recipe: Recipe, folder: Path) -> None:
     """Refuse to resume a run with another recipe."""
     path = folder / RECIPE
     try:
-        before = Recipe.model_validate_json(path.read_text(encoding="utf-8"))
+        before = validate(Recipe, json.loads(path.read_text(encoding="utf-8")), str(path))
     except (OSError, ValueError) as error:
-        reason = str(error).split("\n")[0]
+        reason = str(error).removeprefix(f"{path}: ")
         raise UserError(f"{path} is missing or damaged, so {folder} cannot be resumed: {reason}") from None
     changed = _changed(before.model_dump(mode="json"), recipe.model_dump(mode="json"))
     if changed:
@@ -202,7 +233,9 @@ def write_down(recipe: Recipe, folder: Path, corpus: Corpus, update: int, group:
     data = {"fingerprint": corpus.fingerprint} | {name: report[name] for name in ("files", "splits") if name in report}
     changes = record.write_record(folder, recipe.train.seed, data, record.session(update, group.size))
     if changes:
-        say(f"since the last session: {'; '.join(changes)}; losses may differ in their last digits")
+        anew = any(change.startswith("processes") for change in changes) and recipe.model.dropout > 0
+        effect = "dropout is drawn anew" if anew else "losses may differ in their last digits"
+        say(f"since the last session: {'; '.join(changes)}; {effect}")
 
 
 def restore(state: TrainingState, saved: dict[str, Any], group: Group, seed: int) -> None:
@@ -222,7 +255,7 @@ def restore(state: TrainingState, saved: dict[str, Any], group: Group, seed: int
 @contextmanager
 def locked(folder: Path, group: Group) -> Iterator[None]:
     """Hold the run folder for this process alone, and clear away what a killed one left there."""
-    lock = FileLock(folder / ".lock", blocking=False)
+    lock = FileLock(folder / LOCK, blocking=False)
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     group.share(lambda: _hold(lock, folder))
     try:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -44,7 +45,7 @@ def validate(run: Run, metrics: Metrics) -> None:
     progress.seconds += time.perf_counter() - started
     metrics.write(progress, **values)
     curves = curves_png(read_metrics(metrics.path))
-    for folder in (run.folder, run.folder / "model"):
+    for folder in filter(Path.is_dir, (run.folder, run.folder / "model")):
         write_file(folder / "curves.png", [curves])
     best = " (best so far)" if progress.since_best == 0 else ""
     say(f"update {progress.update:,}: " + ", ".join(f"{name} {value:.3f}" for name, value in values.items()) + best)
