@@ -184,6 +184,7 @@ def test_the_newest_sound_checkpoint_is_found(saved):
 def test_a_file_that_somebody_has_added_does_no_harm(saved):
     (saved / "00000100/notes.txt").write_text("mine", encoding="utf-8")
     verify(saved / "00000100")
+    assert newest(saved) == saved / "00000100"
 
 
 def test_a_state_that_is_a_pickle_of_anything_is_not_loaded(saved):
