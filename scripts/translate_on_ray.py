@@ -27,7 +27,7 @@ from seq2seq.bulk.shards import clear, cut, is_cut, missing, publish, shard_name
 from seq2seq.bulk.worker import Worker
 from seq2seq.checkpoint import find_model
 from seq2seq.commands.common import CHUNK, check_parent, model_option, search_options
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, first_line
 
 SHARD_LINES = 4 * CHUNK  # whole chunks: the batches, and so the translations, are those of `seq2seq translate`
 MOST_TASKS = 1000  # more shards than these share tasks, because every task costs the driver a little
@@ -169,7 +169,7 @@ def start_ray(address: str | None) -> None:
     try:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **({} if address else here))
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise UserError(f"--address {address or 'local'}: Ray does not answer ({str(error).splitlines()[0]})") from None
+        raise UserError(f"--address {address or 'local'}: Ray does not answer ({first_line(error)})") from None
 
 
 def count_workers(options: argparse.Namespace) -> int:

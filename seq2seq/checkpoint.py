@@ -20,7 +20,7 @@ from torch import Tensor
 from seq2seq import __version__
 from seq2seq.config import DecodeConfig, ModelConfig, Section, validate
 from seq2seq.data.tokenizer import Tokenizer
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, first_line
 from seq2seq.model import Transformer
 from seq2seq.storage import replacing
 
@@ -172,9 +172,14 @@ def copy_model(loaded: LoadedModel, folder: Path) -> None:
         if loaded.folder is None:
             write_model(temporary, loaded.model.state_dict(), loaded.tokenizer, loaded.info)
             return
-        for name in FILES:
-            if (loaded.folder / name).is_file():
-                shutil.copyfile(loaded.folder / name, temporary / name)
+        copy_files(loaded.folder, temporary)
+
+
+def copy_files(model: Path, folder: Path) -> None:
+    """Copy what a model folder may hold, and nothing else, into a folder that is there."""
+    for name in FILES:
+        if (model / name).is_file():
+            shutil.copyfile(model / name, folder / name)
 
 
 # The hub.
@@ -193,7 +198,7 @@ def push_model(
         if repository.count("/") != 1:
             raise HFValidationError("an owner is missing")
     except HFValidationError as error:
-        reason = _first_line(error)
+        reason = first_line(error)
         raise UserError(f'{repository!r} is not a name for the hub, as in "owner/name": {reason}') from None
     token = token or get_token()
     if not token:
@@ -252,12 +257,8 @@ def _reason(error: Exception, repository: str) -> str:
     if status in (401, 403):
         return f"the token does not allow it (status {status}): {login}, with a token that may write there"
     if isinstance(error, ConnectionError) or "Connect" in type(error).__name__:
-        return f"the hub cannot be reached: {_first_line(error)}"
+        return f"the hub cannot be reached: {first_line(error)}"
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, Exception):  # "error while uploading", but why?
-        return f"{_first_line(error)} {_reason(error.__cause__, repository)}"
+        return f"{first_line(error)} {_reason(error.__cause__, repository)}"
     said = getattr(error, "server_message", None)
-    return f"{_first_line(error)} {said} (status {status})" if said else _first_line(error)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).split("\n")[0]
+    return f"{first_line(error)} {said} (status {status})" if said else first_line(error)

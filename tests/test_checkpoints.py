@@ -15,9 +15,9 @@ from seq2seq.errors import UserError
 from seq2seq.training.checkpoints import (
     at,
     checkpoints,
-    load_checkpoint,
     newest,
     prune,
+    read_state,
     save_checkpoint,
     set_aside,
     verify,
@@ -45,7 +45,7 @@ def names(folder: Path) -> list[str]:
 
 def test_a_checkpoint_is_read_back_as_it_was(tmp_path):
     path = save(tmp_path, 8, seed=3)
-    assert same(load_checkpoint(path), started(seed=3).values())
+    assert same(read_state(path), started(seed=3).values())
     assert names(path) == ["checksums.json", "config.json", "model.safetensors", "state.pt", "tokenizer.model"]
 
 
@@ -72,7 +72,7 @@ def test_the_newest_ones_are_kept(saved):
 def test_a_checkpoint_of_the_same_update_is_replaced(saved):
     save(saved, 20, seed=5)
     assert len(names(saved)) == 3
-    assert same(load_checkpoint(saved / "00000020"), started(seed=5).values())
+    assert same(read_state(saved / "00000020"), started(seed=5).values())
 
 
 def test_a_full_disk_while_saving_leaves_the_checkpoints_as_they_were(saved, monkeypatch):
@@ -160,7 +160,7 @@ def test_a_damaged_checkpoint_is_named_and_refused_and_the_one_before_it_is_offe
     assert str(caught.value).endswith("; add --resume-from 20 to go on from the sound one before it")
     assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match="00000100 is damaged"):
-        load_checkpoint(saved / "00000100")
+        at(saved, 100)
 
 
 def test_a_sound_one_is_offered_past_other_damaged_ones(saved):
@@ -195,7 +195,7 @@ def test_a_state_that_is_a_pickle_of_anything_is_not_loaded(saved):
     rewritten = {**sums, "state.pt": hashlib.sha256((path / "state.pt").read_bytes()).hexdigest()}
     (path / "checksums.json").write_text(json.dumps(rewritten), encoding="utf-8")
     with pytest.raises(UserError, match="00000100 cannot be resumed from: Weights only load failed"):
-        load_checkpoint(path)
+        read_state(path)
 
 
 # Another one than the last.
@@ -218,4 +218,4 @@ def test_later_checkpoints_are_set_aside_and_not_lost(saved):
     verify(saved / "00000100.set-aside")
     save(saved, 20, seed=7)
     set_aside(saved, after=saved / "00000010")  # a second time
-    assert same(load_checkpoint(saved / "00000020.set-aside"), started(seed=7).values())
+    assert same(read_state(saved / "00000020.set-aside"), started(seed=7).values())

@@ -1,24 +1,36 @@
 import hashlib
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from seq2seq.config import DataConfig
-from seq2seq.data.corpus import Corpus, load_corpus
+from seq2seq.data.corpus import HELD_OUT, Corpus, load_corpus
 from seq2seq.data.splits import (
     Example,
     Pair,
     Split,
-    clean,
-    distinct,
     fingerprint,
     group_references,
     normalise,
+    sift,
     split_pairs,
 )
-from seq2seq.data.table import PairTable
+from seq2seq.data.table import PairTable, pick
+
+
+def clean(
+    pairs: Sequence[Pair], config: DataConfig, held_out: Sequence[Pair] = ()
+) -> tuple[Sequence[Pair], dict[str, int]]:
+    """The pairs that are kept, and how many each rule drops."""
+    sifted = sift(pairs, config, held_out)
+    return pick(pairs, sifted.kept), {rule: len(rows) for rule, rows in sifted.dropped.items()}
+
+
+def distinct(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """What a dev or test set keeps."""
+    return clean(pairs, HELD_OUT)[0]
 
 
 def independent(count: int) -> list[Pair]:

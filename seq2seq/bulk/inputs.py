@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seq2seq.data.files import read_lines
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, first_line
 
 ID, TRANSLATION, TRUNCATED = "id", "translation", "truncated"  # the columns that are added
 
@@ -56,7 +56,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        raise UserError(f"{path} cannot be read as Parquet: {first_line(error)}") from None
 
 
 # Rows
@@ -89,4 +89,4 @@ def _read_parquet(path: Path, rows: int) -> Iterator[pa.Table]:
             # Metadata may describe the columns (pandas and `datasets` do that), and there will be more of them.
             yield pa.Table.from_batches([batch]).replace_schema_metadata(None)
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+        raise UserError(f"{path} is damaged: {first_line(error)}") from None

@@ -25,7 +25,7 @@ from seq2seq.data.published import SAMPLE
 from seq2seq.data.report import Report, Sieve, make_report
 from seq2seq.data.splits import Pair, Split, fingerprint, sift, split_rows
 from seq2seq.data.table import PairTable
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, first_line
 
 __all__ = ["SAMPLE", "Corpus", "examine", "fetch", "load_corpus", "load_split"]
 
@@ -155,7 +155,7 @@ def fetch(name: str, url: str) -> Path:
     try:
         return Path(datasets.DownloadManager(download_config=config).download(url))
     except Exception as error:  # every transport has its own exception
-        reason = f"{type(error).__name__}: {error}".split("\n")[0]
+        reason = f"{type(error).__name__}: {first_line(error)}"
         raise UserError(f"cannot download {url} ({reason}); set {MIRROR} to a folder that holds {name}") from None
 
 
@@ -166,8 +166,7 @@ def _hub_splits(config: DataConfig) -> dict[str, Iterator[files.RawPair]]:
     try:
         loaded = datasets.load_dataset(config.dataset.removeprefix("hub:"), config.subset)
     except Exception as error:
-        reason = str(error).split("\n")[0]
-        raise UserError(f"data.dataset = {config.dataset!r} cannot be loaded: {reason}") from None
+        raise UserError(f"data.dataset = {config.dataset!r} cannot be loaded: {first_line(error)}") from None
     found = {HUB_SPLITS[name]: dataset for name, dataset in loaded.items() if name in HUB_SPLITS}
     if "train" not in found:
         raise UserError(f"data.dataset = {config.dataset!r} has no split 'train' but {', '.join(loaded)}")

@@ -18,8 +18,6 @@ __all__ = [
     "Pair",
     "Sifted",
     "Split",
-    "clean",
-    "distinct",
     "fingerprint",
     "group_references",
     "normalise",
@@ -112,12 +110,6 @@ def group_references(pairs: Iterable[Pair]) -> list[Example]:
     return [Example(source, tuple(dict.fromkeys(targets))) for source, targets in references.items()]
 
 
-def distinct(pairs: Sequence[Pair]) -> Sequence[Pair]:
-    """Drop blank and repeated pairs, which is all that is ever dropped from a dev or test set."""
-    facts = facts_of(pairs)
-    return pick(pairs, np.flatnonzero(firsts(facts.pairs) & (facts.source_words > 0) & (facts.target_words > 0)))
-
-
 @dataclass(frozen=True)
 class Sifted:
     """Positions of the pairs that cleaning keeps, and of those it drops by each rule that dropped any."""
@@ -126,16 +118,11 @@ class Sifted:
     dropped: dict[str, Rows]
 
 
-def clean(
-    pairs: Sequence[Pair], config: DataConfig, held_out: Sequence[Pair] = ()
-) -> tuple[Sequence[Pair], dict[str, int]]:
-    """Training pairs without those that teach nothing, harm, or share a side with a held-out pair; counts by rule."""
-    sifted = sift(pairs, config, held_out)
-    return pick(pairs, sifted.kept), {rule: len(rows) for rule, rows in sifted.dropped.items()}
-
-
 def sift(pairs: Sequence[Pair], config: DataConfig, *held_out: Sequence[Pair]) -> Sifted:
-    """What `clean` keeps and drops, as positions; of the rules that a pair breaks, the first one counts."""
+    """What cleaning keeps and drops: what teaches nothing, harms, or shares a side with a held-out pair.
+
+    Of the rules that a pair breaks, the first one counts.
+    """
     facts = facts_of(pairs)
     broken = [*_faults(facts, config), np.zeros(len(facts), bool), _shared(facts, map(facts_of, held_out))]
     # A pair is a duplicate if an equal one was kept before it, and equal pairs break the same rules.

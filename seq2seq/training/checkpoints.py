@@ -16,7 +16,7 @@ from torch import Tensor
 
 from seq2seq.checkpoint import ModelInfo, write_model
 from seq2seq.data.tokenizer import Tokenizer
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, first_line
 from seq2seq.storage import discard, replacing
 
 STATE = "state.pt"
@@ -40,14 +40,12 @@ def save_checkpoint(
         raise UserError(f"checkpoint {path} cannot be written: {reason}; mend that and go on with --resume") from None
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """The training state of a checkpoint whose files are as they were written."""
-    verify(path)
+def read_state(path: Path) -> dict[str, Any]:
+    """The training state of a checkpoint that `newest` or `at` has found to be as it was written."""
     try:
         state: dict[str, Any] = torch.load(path / STATE, map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises many kinds
-        reason = str(error).strip().split("\n")[0]
-        raise UserError(f"checkpoint {path} cannot be resumed from: {reason}") from None
+        raise UserError(f"checkpoint {path} cannot be resumed from: {first_line(error)}") from None
     return state
 
 
@@ -96,11 +94,12 @@ def _offer(saved: list[Path]) -> str:
 
 
 def at(folder: Path, update: int) -> Path:
-    """The checkpoint of a certain update, which the user has asked for."""
+    """The checkpoint of a certain update, which the user has asked for; refused if it is damaged."""
     saved = {int(path.name): path for path in checkpoints(folder)}
     if update not in saved:
         known = ", ".join(map(str, saved)) or "none"
         raise UserError(f"--resume-from {update}: {folder} holds no such checkpoint ({known})")
+    verify(saved[update])
     return saved[update]
 
 

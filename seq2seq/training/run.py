@@ -1,7 +1,6 @@
 """One run: its folder, data, model and state, made ready to start or to go on."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from seq2seq.checkpoint import FILES, ModelInfo, load_model
+from seq2seq.checkpoint import ModelInfo, copy_files, load_model
 from seq2seq.config import Recipe, TrainConfig, validate
 from seq2seq.data.corpus import Corpus, load_corpus
 from seq2seq.data.encoding import EncodedPairs, encode_pairs
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import Tokenizer
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, first_line
 from seq2seq.model import Transformer
 from seq2seq.storage import replacing, sweep, write_text
 from seq2seq.training import checkpoints, record
@@ -142,7 +141,7 @@ def gather(
     say(corpus.report.as_text())
     if not corpus.split.dev:
         raise UserError("data.dev: there is no dev pair to validate on; give data.dev or more data")
-    saved = checkpoints.load_checkpoint(path) if path is not None else None
+    saved = checkpoints.read_state(path) if path is not None else None
     if path is None or saved is None:
         tokenizer = Tokenizer.train((text for pair in corpus.split.train for text in pair), recipe.tokenizer)
         updates = None if recipe.train.minutes else recipe.train.updates
@@ -176,9 +175,7 @@ def restore_model(folder: Path, progress: Progress) -> None:
             say(f"{error}; no checkpoint has it, so there is none until a validation is better")
             return
         with replacing(model) as temporary:
-            for name in FILES:
-                if (best / name).is_file():
-                    shutil.copyfile(best / name, temporary / name)
+            copy_files(best, temporary)
         say(f"{error}: put back from {best}")
 
 
@@ -248,8 +245,8 @@ def restore(state: TrainingState, saved: dict[str, Any], group: Group, seed: int
         else:
             torch.manual_seed(Random(f"{seed}/{state.progress.update}/{group.rank}").getrandbits(63))
     except Exception as error:  # torch raises many kinds for a state of another model
-        reason = str(error).strip().split("\n")[0]
-        raise UserError(f"the checkpoint of update {state.progress.update} does not fit the recipe: {reason}") from None
+        message = f"the checkpoint of update {state.progress.update} does not fit the recipe: {first_line(error)}"
+        raise UserError(message) from None
 
 
 @contextmanager
