@@ -78,3 +78,12 @@ def unbroken(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with small_and_quiet():
         train(recipe, folder)
     return folder
+
+
+@pytest.fixture
+def one_loaded_model(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundled model is loaded once for all tests; any other name is loaded as ever."""
+    load = Translator.from_pretrained
+    monkeypatch.setattr(
+        Translator, "from_pretrained", lambda name=None, **kw: translator if name is None else load(name, **kw)
+    )
