@@ -25,9 +25,9 @@ from seq2seq.bulk.inputs import check_inputs
 from seq2seq.bulk.job import Job, check_record, fingerprint, only_driver
 from seq2seq.bulk.shards import clear, cut, is_cut, missing, publish, shard_names
 from seq2seq.bulk.worker import Worker
-from seq2seq.checkpoint import find_model
 from seq2seq.commands.common import CHUNK, check_parent, model_option, search_options
 from seq2seq.errors import UserError, first_line
+from seq2seq.folder import find_model
 
 SHARD_LINES = 4 * CHUNK  # whole chunks: the batches, and so the translations, are those of `seq2seq translate`
 MOST_TASKS = 1000  # more shards than these share tasks, because every task costs the driver a little

@@ -12,6 +12,7 @@ from seq2seq import __version__
 from seq2seq.commands.data import add_data
 from seq2seq.commands.demo import add_demo
 from seq2seq.commands.evaluate import add_evaluate, add_score
+from seq2seq.commands.export import add_export
 from seq2seq.commands.inspect import add_inspect
 from seq2seq.commands.train import add_average, add_train
 from seq2seq.commands.translate import add_translate
@@ -48,7 +49,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"seq2seq {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_train, add_data, add_translate, add_evaluate, add_score, add_average, add_inspect, add_demo):
+    first = (add_train, add_data, add_translate, add_evaluate, add_score)
+    for add in (*first, add_average, add_export, add_inspect, add_demo):
         add(commands)
     return parser
 

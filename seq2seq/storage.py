@@ -45,7 +45,7 @@ def replacing(folder: Path) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
-        for path in [*temporary.iterdir(), temporary]:
+        for path in [*temporary.rglob("*"), temporary]:
             _flush(path)
         if folder.exists():
             _exchange(temporary, folder)

@@ -8,10 +8,11 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from seq2seq.checkpoint import LoadedModel, ModelInfo
+from seq2seq.checkpoint import LoadedModel
 from seq2seq.config import DataConfig, DecodeConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import BOS, EOS, PAD, Tokenizer
+from seq2seq.folder import ModelInfo
 from seq2seq.model import MultiHeadAttention, Transformer
 from seq2seq.model.blocks import DecoderBlock, EncoderBlock
 

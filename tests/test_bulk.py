@@ -18,10 +18,11 @@ from seq2seq.bulk.inputs import check_inputs, read_rows
 from seq2seq.bulk.job import Job, check_record, fingerprint, only_driver
 from seq2seq.bulk.shards import Totals, clear, cut, is_cut, missing, publish, read_table, shard_names
 from seq2seq.bulk.worker import MOST_TRIES, Worker
-from seq2seq.checkpoint import WEIGHTS, save_model
+from seq2seq.checkpoint import save_model
 from seq2seq.cli import main as seq2seq
 from seq2seq.config import DecodeConfig
 from seq2seq.errors import UserError
+from seq2seq.folder import WEIGHTS
 
 LINES = [pair.source for pair in PAIRS]
 ODD = ["", "The cat sees\u2028the apple. A dog finds the bread.", "   ", "42", "MY BROTHER WANTS THE BREAD.", "\r", ""]

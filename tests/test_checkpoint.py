@@ -9,17 +9,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from small import loaded_model, model_info, shape, tokenizer
 
-from seq2seq import checkpoint
+from seq2seq import folder as model_folder
 from seq2seq.checkpoint import (
-    AlignmentChoice,
     LoadedModel,
     average_models,
-    find_model,
     load_model,
     save_model,
 )
 from seq2seq.config import DecodeConfig
 from seq2seq.errors import UserError
+from seq2seq.folder import AlignmentChoice, find_model
+from seq2seq.translation.ctranslate2_engine import CTranslate2Engine
 
 
 def save(folder: Path, loaded: LoadedModel) -> Path:
@@ -141,6 +141,7 @@ def other_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.model").write_bytes(tokenizer(vocab_size=300).model)
 
 
+@pytest.mark.parametrize("load", [load_model, CTranslate2Engine], ids=["torch", "ctranslate2"])
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -165,7 +166,7 @@ def other_tokenizer(folder: Path) -> None:
         ),
         pytest.param(
             configure(model=shape(ffn=32).model_dump()),
-            r"decoder.0.feed_forward.w_1.bias is \(24,\), expected \(32,\) by config.json",
+            r"coder.0.feed_forward.w_1.\w+ is \(24,.*\), expected \(32,.*\) by config.json",
             id="other width",
         ),
         pytest.param(
@@ -181,10 +182,10 @@ def other_tokenizer(folder: Path) -> None:
         pytest.param(reweigh(extra=torch.zeros(3)), r"extra is \(3,\), expected no such weight", id="further weight"),
     ],
 )
-def test_files_that_do_not_fit_are_refused_by_name(folder, damage, message):
+def test_files_that_do_not_fit_are_refused_by_name(folder, load, damage, message):
     damage(folder)
     with pytest.raises(UserError, match=message) as caught:
-        load_model(folder)
+        load(folder)
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -229,7 +230,7 @@ def bundled(tmp_path, monkeypatch) -> Path:
         (tmp_path / "pretrained" / name).mkdir(parents=True)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setattr(checkpoint, "PRETRAINED", tmp_path / "pretrained")
+    monkeypatch.setattr(model_folder, "PRETRAINED", tmp_path / "pretrained")
     return tmp_path / "pretrained"
 
 

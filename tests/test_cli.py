@@ -11,7 +11,7 @@ import pytest
 from seq2seq.cli import build_parser, main
 from seq2seq.translation.translator import Translator
 
-COMMANDS = ("train", "data", "translate", "evaluate", "score", "average", "inspect", "demo")
+COMMANDS = ("train", "data", "translate", "evaluate", "score", "average", "export", "inspect", "demo")
 RECIPE = Path(__file__).parents[1] / "configs/sample.toml"
 Captured = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("one_loaded_model")

@@ -7,11 +7,11 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from seq2seq.checkpoint import AlignmentChoice, ModelInfo
 from seq2seq.config import ModelConfig
 from seq2seq.demo import app, build_demo, launch, translate_tab, wording
 from seq2seq.demo.translate_tab import MEAN, PIECES, WORDS, Choice
 from seq2seq.errors import UserError
+from seq2seq.folder import AlignmentChoice, ModelInfo
 from seq2seq.insight.views import as_json
 from seq2seq.translation.translator import Alternative, SentenceTranslation, Translation
 

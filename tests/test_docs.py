@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from seq2seq import Translator
-from seq2seq.checkpoint import PRETRAINED
 from seq2seq.cli import build_parser
+from seq2seq.folder import PRETRAINED
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *PRETRAINED.glob("*/README.md")])

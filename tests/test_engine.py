@@ -7,8 +7,8 @@ from small import PAIRS, loaded_model, source_ids
 
 from seq2seq.config import DecodeConfig
 from seq2seq.data.tokenizer import BOS, EOS
-from seq2seq.translation import engine
-from seq2seq.translation.engine import TorchEngine
+from seq2seq.translation import torch_engine as module
+from seq2seq.translation.torch_engine import TorchEngine
 
 SOURCES = [ids[start:] for ids, start in zip(source_ids(PAIRS[::7]), (0, 9, 3, 12, 5, 1, 8, 2, 10), strict=True)]
 
@@ -27,7 +27,7 @@ def test_the_sources_of_these_tests_have_many_lengths_in_no_order():
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("budget", [4096, 30], ids=["one batch", "several batches"])
 def test_hypotheses_come_in_the_order_of_the_sources_and_as_alone(torch_engine, monkeypatch, beam_size, budget):
-    monkeypatch.setattr(engine, "BATCH_TOKENS", budget)
+    monkeypatch.setattr(module, "BATCH_TOKENS", budget)
     together = torch_engine.search(SOURCES, beam_size, alpha=1.0)
     alone = [torch_engine.search([source], beam_size, alpha=1.0)[0] for source in SOURCES]
     assert len({hypotheses[0].tokens for hypotheses in together}) > 5
@@ -44,7 +44,7 @@ def test_batches_keep_to_the_budget_of_tokens_times_beam(torch_engine, monkeypat
         return search(sources, beam_size, alpha)
 
     monkeypatch.setattr(torch_engine, "_search", watched)
-    monkeypatch.setattr(engine, "BATCH_TOKENS", 120)
+    monkeypatch.setattr(module, "BATCH_TOKENS", 120)
     torch_engine.search(SOURCES, 3, alpha=1.0)
     assert len(sizes) > 1
     assert max(sizes) <= 40
@@ -69,7 +69,7 @@ def test_the_length_limit_is_the_ratio_of_the_recipe_and_ten_more(torch_engine):
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("budget", [4096, 30], ids=["one batch", "several batches"])
 def test_attention_is_that_of_each_pair_alone(torch_engine, monkeypatch, beam_size, budget):
-    monkeypatch.setattr(engine, "BATCH_TOKENS", budget)
+    monkeypatch.setattr(module, "BATCH_TOKENS", budget)
     targets = [hypotheses[0].tokens for hypotheses in torch_engine.search(SOURCES, beam_size, alpha=1.0)]
     maps = torch_engine.attention(SOURCES, targets)
     for source, target, weights in zip(SOURCES, targets, maps, strict=True):

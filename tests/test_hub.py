@@ -11,8 +11,9 @@ from huggingface_hub import constants
 from small import loaded_model
 
 from seq2seq import Translator
-from seq2seq.checkpoint import find_model, load_model, save_model
+from seq2seq.checkpoint import load_model, save_model
 from seq2seq.errors import UserError
+from seq2seq.folder import find_model
 
 NAME = "ada/toy-en-fr"
 MODEL_FILES = ["README.md", "config.json", "curves.png", "model.safetensors", "tokenizer.model"]

@@ -12,14 +12,8 @@ from torch import Tensor
 from seq2seq.data.batching import pad
 from seq2seq.data.tokenizer import BOS, EOS, PAD
 from seq2seq.model import Transformer
-from seq2seq.translation.search import (
-    Hypothesis,
-    ModelStepper,
-    beam_search,
-    greedy_search,
-    most_probable,
-    sampled,
-)
+from seq2seq.translation.engine import Hypothesis
+from seq2seq.translation.search import ModelStepper, beam_search, greedy_search, most_probable, sampled
 
 WORDS = 4  # of the table: 0, 1, 2, 3
 END, BEGIN = 4, 5
@@ -123,23 +117,29 @@ def test_the_score_is_the_log_probability_over_length_to_the_power_of_alpha(alph
         assert hypothesis.score == pytest.approx(hypothesis.log_probability / len(hypothesis.tokens) ** alpha)
 
 
-def test_an_open_hypothesis_that_can_still_win_is_followed_though_enough_have_finished():
+def test_a_sentence_is_searched_until_as_many_hypotheses_as_the_beam_is_wide_have_finished():
     script = {
-        (): [0.6, 0.1, 0.3],  # `</s>` at once: log 0.3 = -1.20
-        (0,): [0.65, 0.17, 0.18],  # word 0: log(0.6 * 0.18) / 2 = -1.11; word 0 0 at present log(0.39) / 2 = -0.47
+        (): [0.6, 0.1, 0.3],  # `</s>` at once: log 0.3 = -1.20, the first that has finished
+        (0,): [0.55, 0.27, 0.18],  # word 0 and `</s>` is the third candidate: not finished
         (1,): [0.5, 0.5, 0.0],
-        (0, 0): [0.02, 0.03, 0.95],  # log(0.6 * 0.65 * 0.95) / 3 = -0.33
-        (0, 1): [0.1, 0.1, 0.8],  # log(0.6 * 0.17 * 0.8) / 3 = -0.84
+        (0, 0): [0.02, 0.03, 0.95],  # log(0.6 * 0.55 * 0.95) / 3 = -0.387
+        (0, 1): [0.1, 0.1, 0.8],  # log(0.6 * 0.27 * 0.8) / 3 = -0.681, at the same step: three have finished
     }
-    [found] = beam_search(Scripted(script), [9], beam_size=2, alpha=1.0, **(ENDS | {"eos_id": 2}))
-    assert [hypothesis.tokens for hypothesis in found] == [(0, 0, 2), (0, 1, 2)]
-    assert [hypothesis.score for hypothesis in found] == pytest.approx([-0.331, -0.835], abs=1e-3)
-
-
-def test_a_sentence_whose_open_hypotheses_cannot_win_any_more_is_not_searched_further():
-    script = {(): [0.15, 0.05, 0.8], (0,): [0.05, 0.05, 0.9], (1,): [0.5, 0.5, 0.0]}
     stepper = Scripted(script)
-    [found] = beam_search(stepper, [9], beam_size=2, alpha=0.0, **(ENDS | {"eos_id": 2}))
+    [found] = beam_search(stepper, [9], beam_size=2, alpha=1.0, **(ENDS | {"eos_id": 2}))
+    assert [hypothesis.tokens for hypothesis in found] == [(0, 0, 2), (0, 1, 2)]
+    assert [hypothesis.score for hypothesis in found] == pytest.approx([-0.387, -0.681], abs=1e-3)
+    assert stepper.rows == [1, 2, 2]
+
+
+def test_then_it_is_not_searched_further_though_an_open_hypothesis_could_still_win():
+    script = {
+        (): [0.45, 0.05, 0.5],  # `</s>` at once: log 0.5 = -0.69
+        (0,): [0.5, 0.0, 0.5],  # word 0: log(0.45 * 0.5) / 2 = -0.75; word 0 0 could become log(0.225) / 3 = -0.50
+        (1,): [0.5, 0.5, 0.0],
+    }
+    stepper = Scripted(script)
+    [found] = beam_search(stepper, [9], beam_size=2, alpha=1.0, **(ENDS | {"eos_id": 2}))
     assert [hypothesis.tokens for hypothesis in found] == [(2,), (0, 2)]
     assert stepper.rows == [1, 2]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seq2seq import Translator
 from seq2seq.errors import UserError
-from seq2seq.translation.search import Hypothesis
+from seq2seq.translation.engine import Hypothesis
 
 SENTENCE = "The old man is reading a book in the garden."
 
@@ -172,7 +172,7 @@ def test_an_option_out_of_range_is_refused(translator, options, message):
 
 
 def test_an_unknown_engine_or_model_is_refused():
-    with pytest.raises(UserError, match="engine 'jax' is not one of torch"):
+    with pytest.raises(UserError, match="engine 'jax' is not one of torch, ctranslate2"):
         Translator.from_pretrained(engine="jax")
     with pytest.raises(UserError, match=r"model 'en-xx' is neither a folder nor a bundled model \(en-fr"):
         Translator.from_pretrained("en-xx")

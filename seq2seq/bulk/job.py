@@ -17,8 +17,8 @@ import filelock
 
 from seq2seq import __version__, storage
 from seq2seq.bulk.inputs import is_parquet
-from seq2seq.checkpoint import CONFIG, TOKENIZER, WEIGHTS
 from seq2seq.errors import UserError
+from seq2seq.folder import CONFIG, TOKENIZER, WEIGHTS
 
 
 @dataclass(frozen=True)

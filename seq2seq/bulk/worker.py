@@ -10,8 +10,8 @@ import torch
 from seq2seq.bulk.inputs import TRANSLATION, TRUNCATED
 from seq2seq.bulk.job import Job, fingerprint
 from seq2seq.bulk.shards import read_table, write_table
-from seq2seq.checkpoint import find_model
 from seq2seq.errors import UserError
+from seq2seq.folder import find_model
 from seq2seq.translation.translator import Translation, Translator
 
 MOST_TRIES = 5  # of a shard whose worker dies; Ray itself would try for ever

@@ -32,6 +32,11 @@ def model_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="M", help="model folder, bundled name or hub id (default: en-fr, bundled)")
 
 
+def engine_option(parser: argparse.ArgumentParser) -> None:
+    """--engine."""
+    parser.add_argument("--engine", default="torch", metavar="E", help="torch (default) or ctranslate2, the faster")
+
+
 def search_options(parser: argparse.ArgumentParser) -> None:
     """--beam-size and --length-penalty."""
     parser.add_argument("--beam-size", type=int, metavar="N", help="hypotheses kept; 1 is greedy")

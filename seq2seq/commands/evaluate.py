@@ -18,6 +18,7 @@ from seq2seq.commands.common import (
     CHUNK,
     check_parent,
     declare,
+    engine_option,
     model_option,
     search_options,
     write_file,
@@ -59,6 +60,7 @@ def add_evaluate(commands: Any) -> None:
         "seq2seq evaluate --dataset tatoeba --split test --beam-size 5 --report report.html",
     )
     model_option(parser)
+    engine_option(parser)
     parser.add_argument(
         "--dataset", metavar="NAME", help="a recipe (my.toml), sample, tatoeba, multi30k or hub:OWNER/NAME"
     )
@@ -83,8 +85,8 @@ def evaluate(options: argparse.Namespace) -> None:
             check_parent(path, option)
     test = _test(options)
     evaluation.check(test.sources, test.references)
-    translator = Translator.from_pretrained(options.model)
-    baseline = _baseline(options.baseline, test, translator)
+    translator = Translator.from_pretrained(options.model, engine=options.engine)
+    baseline = _baseline(options.baseline, test, translator, options.engine)
     output = _translate_all(translator, options.model or "en-fr, bundled", test, options)
     if isinstance(baseline, Translator):
         baseline = _translate_all(baseline, options.baseline, test, options)
@@ -118,10 +120,10 @@ def _test(options: argparse.Namespace) -> Test:
 
 
 def _dataset(options: argparse.Namespace) -> Test:
-    from seq2seq.checkpoint import find_model, load_info
     from seq2seq.config import DataConfig, load_recipe
     from seq2seq.data.corpus import load_split
     from seq2seq.data.splits import group_references
+    from seq2seq.folder import find_model, load_info
 
     if options.dataset == "files":
         raise UserError("--dataset 'files' names no file: give a recipe (my.toml), or --source and --reference")
@@ -157,7 +159,7 @@ def _references(paths: Sequence[Path]) -> list[tuple[str, ...]]:
     return [tuple(line for line in row if line.strip()) for row in zip(*columns, strict=True)]
 
 
-def _baseline(name: str | None, test: Test, translator: "Translator") -> "Translator | Output | None":
+def _baseline(name: str | None, test: Test, translator: "Translator", engine: str) -> "Translator | Output | None":
     """A baseline that can be compared with: what does not fit is refused before anything is translated."""
     from seq2seq.translation.translator import Translator
 
@@ -166,7 +168,7 @@ def _baseline(name: str | None, test: Test, translator: "Translator") -> "Transl
     if Path(name).is_file():
         return _baseline_file(name, len(test.sources))
     try:
-        rival = Translator.from_pretrained(name)
+        rival = Translator.from_pretrained(name, engine=engine)
     except UserError as error:
         raise UserError(f"--baseline {name!r} is no file, and not a model either: {error}") from None
     ours, theirs = ((info.source, info.target) for info in (translator.info, rival.info))
@@ -287,6 +289,7 @@ def _report(
         "test set": f"{test.name}: {len(test.sources):,} sentences",
         "references": ", ".join(map(str, options.reference or [])) or "of the data set",
         "search": f"beam {options.beam_size or decode.beam_size}, length penalty {alpha:g}",
+        "engine": options.engine,
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seq2seq": __version__,
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seq2seq.translation.translator import Translation
 
-from seq2seq.commands.common import CHUNK, declare, model_option, search_options, write_lines
+from seq2seq.commands.common import CHUNK, declare, engine_option, model_option, search_options, write_lines
 from seq2seq.errors import UserError
 
 
@@ -27,6 +27,7 @@ def add_translate(commands: Any) -> None:
     )
     parser.add_argument("text", nargs="*", metavar="TEXT", help="text to translate (default: stdin)")
     model_option(parser)
+    engine_option(parser)
     parser.add_argument("--input", type=Path, metavar="FILE", help="read lines from a file")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file; it appears when complete")
     search_options(parser)
@@ -41,7 +42,7 @@ def translate(options: argparse.Namespace) -> None:
     if options.text and options.input:
         raise UserError("give TEXT or --input, not both")
     lines = _input_lines(options)
-    translator = Translator.from_pretrained(options.model)
+    translator = Translator.from_pretrained(options.model, engine=options.engine)
     size = 1 if not options.text and not options.input and sys.stdin.isatty() else CHUNK
     numbers = itertools.count(1)
 

@@ -11,7 +11,6 @@ from typing import Any
 import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 
-from seq2seq.checkpoint import ModelInfo
 from seq2seq.demo.wording import (
     ABOUT_END,
     HOW_TO_READ,
@@ -23,6 +22,7 @@ from seq2seq.demo.wording import (
     sentence_choices,
 )
 from seq2seq.errors import UserError
+from seq2seq.folder import ModelInfo
 from seq2seq.insight.heatmap import HeatMap, cross_attention, heatmap_fragment
 from seq2seq.insight.views import View, as_html, as_json, as_png
 from seq2seq.translation.translator import SentenceTranslation, Translation, Translator

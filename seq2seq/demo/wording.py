@@ -2,8 +2,8 @@
 
 from html import escape
 
-from seq2seq.checkpoint import ModelInfo
 from seq2seq.errors import UserError
+from seq2seq.folder import ModelInfo
 from seq2seq.translation.translator import SentenceTranslation, Translation
 
 MAX_CHARACTERS = 5000

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seq2seq.checkpoint import AlignmentChoice
 from seq2seq.data.splits import Pair
 from seq2seq.errors import UserError
+from seq2seq.folder import AlignmentChoice
 from seq2seq.translation import alignment
 from seq2seq.translation.translator import SentenceTranslation, Translator
 

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seq2seq.checkpoint import ModelInfo, write_model
+from seq2seq.checkpoint import write_model
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError, first_line
+from seq2seq.folder import ModelInfo
 from seq2seq.storage import discard, replacing
 
 STATE = "state.pt"

@@ -12,13 +12,14 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from seq2seq.checkpoint import ModelInfo, copy_files, load_model
+from seq2seq.checkpoint import load_model
 from seq2seq.config import Recipe, TrainConfig, validate
 from seq2seq.data.corpus import Corpus, load_corpus
 from seq2seq.data.encoding import EncodedPairs, encode_pairs
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError, first_line
+from seq2seq.folder import ModelInfo, copy_files
 from seq2seq.model import Transformer
 from seq2seq.storage import replacing, sweep, write_text
 from seq2seq.training import checkpoints, record

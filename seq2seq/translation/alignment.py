@@ -6,12 +6,14 @@ Shapes: L layers, H heads, T target pieces, S source pieces (`</s>` included), I
 import itertools
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Array = NDArray[np.float32]
+    Array = NDArray[np.float32]
+
 SPACE = "▁"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _WORD = re.compile(r"\S+")
@@ -79,11 +81,13 @@ def _majority(text: str, a: int, b: int, start: int, end: int) -> bool:
     return inside > before and inside >= after and inside > 0
 
 
-def word_attention(attention: Array, source: Words, target: Words) -> Array:
+def word_attention(attention: "Array", source: Words, target: Words) -> "Array":
     """(T, S) weights between pieces -> (J, I) between words: summed over source pieces, averaged over target pieces.
 
     The columns of `</s>` belong to no word, so rows sum to less than 1 by what `</s>` drew.
     """
+    import numpy as np
+
     columns = [attention[:, pieces].sum(axis=1) for pieces in source.pieces]
     by_source = np.stack(columns, axis=1) if columns else np.zeros((len(attention), 0), dtype=attention.dtype)
     nothing = np.zeros(by_source.shape[1], dtype=attention.dtype)  # a mark whose piece belongs to the word before it
@@ -91,7 +95,7 @@ def word_attention(attention: Array, source: Words, target: Words) -> Array:
     return np.stack(rows) if rows else np.zeros((0, by_source.shape[1]), dtype=attention.dtype)
 
 
-def links(words: Array) -> list[Link]:
+def links(words: "Array") -> list[Link]:
     """(J, I) word attention -> for every target word the source word that it draws on most, if it draws on any."""
     if words.shape[1] == 0:
         return []
@@ -105,7 +109,7 @@ def agreement(first: Sequence[Link], second: Sequence[Link]) -> float:
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
-def choose_layer(maps: Sequence[Sequence[Array]]) -> int:
+def choose_layer(maps: "Sequence[Sequence[Array]]") -> int:
     """The layer whose mean-head links agree best with its neighbours', over sentences of (L) word maps.
 
     A choice without gold links: attention that aligns is stable from layer to layer, attention that does something
@@ -114,6 +118,8 @@ def choose_layer(maps: Sequence[Sequence[Array]]) -> int:
     layers = len(maps[0]) if maps else 0
     if layers < 2:
         return 0
+    import numpy as np
+
     totals = np.zeros(layers)
     for sentence in maps:
         found = [links(words) for words in sentence]

@@ -1,67 +1,77 @@
-"""What runs the model: token ids in, hypotheses and attention out."""
+"""What runs the model: token ids in, hypotheses and attention out. Each engine is imported when it is asked for."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
+from seq2seq.data.tokenizer import Tokenizer
+from seq2seq.errors import UserError
+from seq2seq.folder import ModelInfo, find_model
 
-from seq2seq.checkpoint import LoadedModel
-from seq2seq.data.batching import cut, pad
-from seq2seq.model import ModelTrace
-from seq2seq.translation.search import Hypothesis, ModelStepper, beam_search, greedy_search
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-BATCH_TOKENS = 4096  # padded source tokens, times beam, that are decoded together
+    from seq2seq.model import ModelTrace, Transformer
+
+ENGINES = ("torch", "ctranslate2")
 
 
-class TorchEngine:
-    """The reference engine. Stateless between calls, so threads may share it."""
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation as token ids; `</s>` is the last of them and is counted in length and score."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
-        self.model, self.tokenizer, self.info = loaded.model, loaded.tokenizer, loaded.info
+    tokens: tuple[int, ...]
+    log_probability: float  # sum over tokens, natural logarithm
+    score: float  # log_probability / length ** alpha  (Wu et al. 2016, section 7, simplified)
+    truncated: bool  # `</s>` was forced because the length limit was reached
 
-    @torch.inference_mode()
+
+class Engine(ABC):
+    """A model that searches. Threads may share it."""
+
+    info: ModelInfo
+    tokenizer: Tokenizer
+
+    @property
+    @abstractmethod
+    def model(self) -> "Transformer":
+        """The weights in torch."""
+
+    @abstractmethod
     def search(self, sources: Sequence[Sequence[int]], beam_size: int, alpha: float) -> list[list[Hypothesis]]:
-        """Hypotheses per source (ids with `</s>`), best first, in the order given; batches are cut by length."""
-        results: list[list[Hypothesis]] = [[] for _ in sources]
-        lengths = [len(source) for source in sources]
-        order = sorted(range(len(sources)), key=lengths.__getitem__)
-        for indices in cut(order, lengths, max(1, BATCH_TOKENS // beam_size)):
-            found = self._search([sources[index] for index in indices], beam_size, alpha)
-            for index, hypotheses in zip(indices, found, strict=True):
-                results[index] = hypotheses
-        return results
+        """Hypotheses per source (ids with `</s>`), best first, in the order given."""
 
-    def _search(self, sources: list[Sequence[int]], beam_size: int, alpha: float) -> list[list[Hypothesis]]:
-        """One batch."""
-        bos, eos, ratio = self.tokenizer.bos_id, self.tokenizer.eos_id, self.info.decode.max_length_ratio
-        limits = [int(ratio * len(source)) + 10 for source in sources]
-        stepper = ModelStepper(self.model, self._pad(sources))
-        if beam_size == 1:
-            return [[best] for best in greedy_search(stepper, limits, bos_id=bos, eos_id=eos, alpha=alpha)]
-        return beam_search(stepper, limits, beam_size=beam_size, bos_id=bos, eos_id=eos, alpha=alpha)
-
-    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """Token ids, padded, where the model is."""
-        return pad(rows, self.tokenizer.pad_id).to(self.model.embedding.weight.device)
-
-    @torch.inference_mode()
+    @abstractmethod
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> list[NDArray[np.float32]]:
-        """Cross-attention (layers, heads, T, S) of a forced pass over each pair, by the explicit formula."""
-        maps: list[NDArray[np.float32]] = []
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for indices in cut(range(len(sources)), lengths, BATCH_TOKENS):
-            trace = self.trace([sources[i] for i in indices], [targets[i] for i in indices])
-            cross = torch.stack([layer.A for layer in trace.cross], dim=1)  # (B, L, H, T, S)
-            weights = cross.float().cpu().numpy()
-            maps += [weights[row, :, :, : len(targets[i]), : len(sources[i])] for row, i in enumerate(indices)]
-        return maps
+    ) -> "list[NDArray[np.float32]]":
+        """Cross-attention (layers, heads, T, S) of a forced pass over each pair."""
 
-    @torch.inference_mode()
-    def trace(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> ModelTrace:
+    @abstractmethod
+    def trace(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "ModelTrace":
         """A forced pass over pairs of ids (both with `</s>`), every attention laid open; row t predicts target t."""
-        tgt_in = [[self.tokenizer.bos_id, *target[:-1]] for target in targets]
-        return self.model.trace(self._pad(sources), self._pad(tgt_in))
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write the model as a new model folder."""
+
+    def limit(self, source: Sequence[int]) -> int:
+        """The longest translation of a source, `</s>` included."""
+        return int(self.info.decode.max_length_ratio * len(source)) + 10
+
+
+def open_engine(name: str | Path | None, engine: str) -> Engine:
+    """The model of a folder, a bundled name or a hub id, in one of the engines."""
+    if engine == "torch":
+        from seq2seq.checkpoint import load_model
+        from seq2seq.translation.torch_engine import TorchEngine
+
+        return TorchEngine(load_model(name))
+    if engine == "ctranslate2":
+        from seq2seq.translation.ctranslate2_engine import CTranslate2Engine
+
+        return CTranslate2Engine(find_model(name))
+    raise UserError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")

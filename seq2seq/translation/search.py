@@ -5,23 +5,13 @@ Shapes: N sentences still open, W beam width, R rows = N * W, V vocabulary.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from seq2seq.model import Transformer
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation as token ids; `</s>` is the last of them and is counted in length and score."""
-
-    tokens: tuple[int, ...]
-    log_probability: float  # sum over tokens, natural logarithm
-    score: float  # log_probability / length ** alpha  (Wu et al. 2016, section 7, simplified)
-    truncated: bool  # `</s>` was forced because the length limit was reached
+from seq2seq.translation.engine import Hypothesis
 
 
 class Stepper(Protocol):
@@ -123,10 +113,8 @@ class _Sentence:
         del self.finished[self.width :]
 
     def closed(self, best_open: float, length: int) -> bool:
-        """Whether no open hypothesis, normalised at its present length, beats the worst one kept."""
-        if length >= self.limit or best_open == -math.inf:
-            return True
-        return len(self.finished) == self.width and best_open / length**self.alpha <= self.finished[-1].score
+        """Whether `width` hypotheses have finished, or nothing is left that could go on."""
+        return len(self.finished) == self.width or length >= self.limit or best_open == -math.inf
 
 
 def beam_search(
@@ -135,8 +123,8 @@ def beam_search(
     """The best hypotheses of every sentence, best first, at most `beam_size` each.
 
     The stepper starts with one row a sentence; after the first step every sentence owns `beam_size` rows. A
-    hypothesis that ends with `</s>` among the best `beam_size` candidates is finished; a sentence whose open
-    hypotheses cannot win any more leaves the batch.
+    hypothesis that ends with `</s>` among the best `beam_size` candidates is finished; a sentence with `beam_size`
+    finished hypotheses leaves the batch. This is the rule of CTranslate2, fairseq and OpenNMT.
     """
     sentences = [_Sentence(limit, beam_size, alpha) for limit in limits]
     opened = list(range(len(limits)))

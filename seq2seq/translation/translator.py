@@ -5,17 +5,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-import numpy as np
-
-from seq2seq.checkpoint import AlignmentChoice, LoadedModel, copy_model, load_model, push_model
+from seq2seq import hub
 from seq2seq.errors import UserError
+from seq2seq.folder import FILES, AlignmentChoice
 from seq2seq.translation import alignment
-from seq2seq.translation.alignment import Array, Link, Words, merge_pieces
-from seq2seq.translation.engine import TorchEngine
-from seq2seq.translation.search import Hypothesis
+from seq2seq.translation.alignment import Link, Words, merge_pieces
+from seq2seq.translation.engine import Engine, Hypothesis, open_engine
 from seq2seq.translation.sentences import Piece, is_capitals, split_text, tidy, trim, without_capitals
+
+if TYPE_CHECKING:
+    from seq2seq.checkpoint import LoadedModel
+    from seq2seq.model import Transformer
+    from seq2seq.translation.alignment import Array
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,10 @@ class SentenceTranslation:
     source_ids: tuple[int, ...] = field(repr=False)
     target_ids: tuple[int, ...] = field(repr=False)
     default: AlignmentChoice | None = field(default=None, repr=False)
-    weights: Array | None = field(default=None, repr=False)
+    weights: "Array | None" = field(default=None, repr=False)
 
     @property
-    def attention(self) -> Array:
+    def attention(self) -> "Array":
         """Cross-attention (layers, heads, target tokens, source tokens) of a forced pass over this translation.
 
         Row t belongs to the query that predicts target_tokens[t]; the last row predicts `</s>`. Rows sum to 1.
@@ -70,7 +73,7 @@ class SentenceTranslation:
         """Words of the translation, outer punctuation apart."""
         return self._target.words
 
-    def piece_attention(self, layer: int | None = None, head: int | None = None) -> Array:
+    def piece_attention(self, layer: int | None = None, head: int | None = None) -> "Array":
         """(target tokens, source tokens) of one layer and head; head None is the mean over heads.
 
         Without a layer, the layer and head that align best by the model's own record.
@@ -82,8 +85,9 @@ class SentenceTranslation:
             raise UserError(f"layer {layer} is not one of 0 to {layers - 1}")
         if head is not None and not 0 <= head < heads:
             raise UserError(f"head {head} is not one of 0 to {heads - 1}")
-        chosen = self.attention[layer]
-        return np.asarray(chosen.mean(axis=0) if head is None else chosen[head], dtype=np.float32)
+        heads_of_layer = self.attention[layer]
+        chosen: Array = heads_of_layer.mean(axis=0) if head is None else heads_of_layer[head]
+        return chosen
 
     @property
     def default_choice(self) -> tuple[int, int | None]:
@@ -92,7 +96,7 @@ class SentenceTranslation:
             return self.default.layer, self.default.head
         return self.attention.shape[0] // 2, None
 
-    def word_attention(self, layer: int | None = None, head: int | None = None) -> Array:
+    def word_attention(self, layer: int | None = None, head: int | None = None) -> "Array":
         """(target words, source words): summed over source pieces, averaged over target pieces, `</s>` left out."""
         return alignment.word_attention(self.piece_attention(layer, head), self._source, self._target)
 
@@ -155,7 +159,7 @@ class Translation:
         return self._only("target_tokens").target_tokens
 
     @property
-    def attention(self) -> Array:
+    def attention(self) -> "Array":
         """Cross-attention of the only sentence."""
         return self._only("attention").attention
 
@@ -179,7 +183,7 @@ class Translation:
         """The n best translations of the only sentence."""
         return self._only("alternatives").alternatives
 
-    def word_attention(self, layer: int | None = None, head: int | None = None) -> Array:
+    def word_attention(self, layer: int | None = None, head: int | None = None) -> "Array":
         """Word attention of the only sentence."""
         return self._only("word_attention").word_attention(layer, head)
 
@@ -187,23 +191,26 @@ class Translation:
 class Translator:
     """A loaded model that translates text of any length."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
-        self.info = loaded.info
-        self.tokenizer = loaded.tokenizer
-        self.model = loaded.model
-        self.engine = TorchEngine(loaded)
-        self._loaded = loaded
+    def __init__(self, model: "Engine | LoadedModel") -> None:
+        self.engine = model if isinstance(model, Engine) else _in_torch(model)
+        self.info, self.tokenizer = self.engine.info, self.engine.tokenizer
 
     @classmethod
     def from_pretrained(cls, name: str | Path | None = None, engine: str = "torch") -> "Translator":
-        """The bundled model; or a bundled name, a model folder, or a hub id "owner/name", "owner/name@revision"."""
-        if engine != "torch":
-            raise UserError(f"engine {engine!r} is not one of torch")
-        return cls(load_model(name))
+        """The bundled model; or a bundled name, a model folder, or a hub id "owner/name", "owner/name@revision".
+
+        engine "torch", or the faster "ctranslate2" (docs/ctranslate2.md).
+        """
+        return cls(open_engine(name, engine))
+
+    @property
+    def model(self) -> "Transformer":
+        """The weights in torch, whatever engine searches."""
+        return self.engine.model
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the model as a new model folder."""
-        copy_model(self._loaded, Path(folder))
+        self.engine.save(Path(folder))
 
     def push_to_hub(
         self, repository: str, *, private: bool = False, token: str | None = None, message: str | None = None
@@ -212,7 +219,7 @@ class Translator:
 
         A repository that is not there is made, `private` or not; the token is HF_TOKEN or that of `hf auth login`.
         """
-        return push_model(self._loaded, repository, private, token, message)
+        return hub.push(self.save_pretrained, FILES, repository, private, token, message)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str], too
@@ -333,7 +340,7 @@ class Translator:
         ]
 
     def _sentence(
-        self, sentence: str, source: list[int], hypotheses: list[Hypothesis], n_best: int, weights: Array | None
+        self, sentence: str, source: list[int], hypotheses: list[Hypothesis], n_best: int, weights: "Array | None"
     ) -> SentenceTranslation:
         best, loud = hypotheses[0], is_capitals(sentence)
         texts: dict[str, float] = {}  # two segmentations of one text count once, at the better score
@@ -353,6 +360,12 @@ class Translator:
             default=self.info.alignment,
             weights=weights,
         )
+
+
+def _in_torch(loaded: "LoadedModel") -> Engine:
+    from seq2seq.translation.torch_engine import TorchEngine
+
+    return TorchEngine(loaded)
 
 
 def _assemble(text: str, pieces: list[Piece], translated: dict[str, SentenceTranslation]) -> Translation:

@@ -1,0 +1,105 @@
+"""What a model folder is: its files, its `config.json`, and the names by which it is found. No weights are read here.
+
+So it needs no torch, and a translator that runs without torch starts without it.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from seq2seq import hub
+from seq2seq.config import DecodeConfig, ModelConfig, Section, validate
+from seq2seq.errors import UserError
+from seq2seq.storage import replacing
+
+FORMAT_VERSION = 1
+WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.model", "README.md"
+CURVES = "curves.png"
+FILES = (WEIGHTS, CONFIG, TOKENIZER, CARD, CURVES)  # of a model folder; the last two may be missing
+CTRANSLATE2 = "ctranslate2"  # folder within an exported model folder: the same model for that engine
+PRETRAINED = Path(__file__).with_name("pretrained")
+BUNDLED = "en-fr"
+
+
+class AlignmentChoice(Section):
+    """The cross-attention that aligns words best; head null is the mean over the layer's heads."""
+
+    layer: int = Field(ge=0)
+    head: int | None = Field(None, ge=0)
+    aer: float | None = Field(None, ge=0, description="alignment error rate in percent, if measured against gold")
+
+
+class ModelInfo(Section):
+    """`config.json`: what is needed to run the weights."""
+
+    format_version: int = FORMAT_VERSION
+    source: str
+    target: str
+    model: ModelConfig
+    decode: DecodeConfig = DecodeConfig()
+    alignment: AlignmentChoice | None = None
+    confidence: dict[str, float] | None = None
+
+    @model_validator(mode="after")
+    def _check_alignment(self) -> Self:
+        layers, heads = self.model.decoder_layers, self.model.heads
+        if self.alignment is not None and self.alignment.layer >= layers:
+            raise ValueError(f"alignment.layer = {self.alignment.layer}, but the decoder has {layers} layers")
+        if self.alignment is not None and self.alignment.head is not None and self.alignment.head >= heads:
+            raise ValueError(f"alignment.head = {self.alignment.head}, but a layer has {heads} heads")
+        return self
+
+
+def find_model(name: str | Path | None) -> Path:
+    """The folder that a name stands for."""
+    folder = Path(name) if name is not None else PRETRAINED / BUNDLED
+    if folder.is_dir():
+        return folder
+    bundled = PRETRAINED / str(name)
+    if name is not None and "/" not in str(name) and bundled.is_dir():
+        return bundled
+    repository, _, revision = str(name).partition("@")
+    if repository.count("/") == 1 and not repository.startswith((".", "/", "~")):
+        return hub.download(repository, revision or None, FILES)
+    names = ", ".join(sorted(path.name for path in PRETRAINED.glob("*") if path.is_dir())) or "none"
+    raise UserError(f"model {str(name or BUNDLED)!r} is neither a folder nor a bundled model ({names})")
+
+
+def load_info(folder: Path) -> ModelInfo:
+    """Read and validate `config.json`."""
+    path = folder / CONFIG
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise UserError(f"{folder} is not a model folder: {CONFIG} is missing") from None
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path} is not a JSON object")
+    version = values.get("format_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise UserError(f"{path} has format_version {version}; this release reads up to {FORMAT_VERSION}: upgrade")
+    return validate(ModelInfo, values, str(path))
+
+
+def refuse_existing(folder: Path) -> None:
+    """A model is written as a new folder: refuse one that holds something, before any work is done."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists already: name a new folder")
+
+
+def copy_folder(model: Path, folder: Path) -> None:
+    """Copy what a model folder may hold as a new folder."""
+    refuse_existing(folder)
+    with replacing(folder) as temporary:
+        copy_files(model, temporary)
+
+
+def copy_files(model: Path, folder: Path) -> None:
+    """Copy what a model folder may hold, and nothing else, into a folder that is there."""
+    for name in FILES:
+        if (model / name).is_file():
+            shutil.copyfile(model / name, folder / name)

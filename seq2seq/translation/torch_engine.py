@@ -1,0 +1,79 @@
+"""The reference engine: the search and the forced pass in torch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seq2seq.checkpoint import LoadedModel, copy_model
+from seq2seq.data.batching import cut, pad
+from seq2seq.model import ModelTrace, Transformer
+from seq2seq.translation.engine import Engine, Hypothesis
+from seq2seq.translation.search import ModelStepper, beam_search, greedy_search
+
+BATCH_TOKENS = 4096  # padded source tokens, times beam, that are decoded together
+
+
+class TorchEngine(Engine):
+    """A loaded model with its search. Stateless between calls, so threads may share it."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.tokenizer, self.info = loaded.tokenizer, loaded.info
+        self._loaded = loaded
+
+    @property
+    def model(self) -> Transformer:
+        """See Engine."""
+        return self._loaded.model
+
+    @torch.inference_mode()
+    def search(self, sources: Sequence[Sequence[int]], beam_size: int, alpha: float) -> list[list[Hypothesis]]:
+        """See Engine; batches are cut by length."""
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        lengths = [len(source) for source in sources]
+        order = sorted(range(len(sources)), key=lengths.__getitem__)
+        for indices in cut(order, lengths, max(1, BATCH_TOKENS // beam_size)):
+            found = self._search([sources[index] for index in indices], beam_size, alpha)
+            for index, hypotheses in zip(indices, found, strict=True):
+                results[index] = hypotheses
+        return results
+
+    def _search(self, sources: list[Sequence[int]], beam_size: int, alpha: float) -> list[list[Hypothesis]]:
+        """One batch."""
+        bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
+        limits = [self.limit(source) for source in sources]
+        stepper = ModelStepper(self.model, self._pad(sources))
+        if beam_size == 1:
+            return [[best] for best in greedy_search(stepper, limits, bos_id=bos, eos_id=eos, alpha=alpha)]
+        return beam_search(stepper, limits, beam_size=beam_size, bos_id=bos, eos_id=eos, alpha=alpha)
+
+    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """Token ids, padded, where the model is."""
+        return pad(rows, self.tokenizer.pad_id).to(self.model.embedding.weight.device)
+
+    @torch.inference_mode()
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[NDArray[np.float32]]:
+        """See Engine; by the explicit formula."""
+        maps: list[NDArray[np.float32]] = []
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        for indices in cut(range(len(sources)), lengths, BATCH_TOKENS):
+            trace = self.trace([sources[i] for i in indices], [targets[i] for i in indices])
+            cross = torch.stack([layer.A for layer in trace.cross], dim=1)  # (B, L, H, T, S)
+            weights = cross.float().cpu().numpy()
+            maps += [weights[row, :, :, : len(targets[i]), : len(sources[i])] for row, i in enumerate(indices)]
+        return maps
+
+    @torch.inference_mode()
+    def trace(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> ModelTrace:
+        """See Engine."""
+        tgt_in = [[self.tokenizer.bos_id, *target[:-1]] for target in targets]
+        return self.model.trace(self._pad(sources), self._pad(tgt_in))
+
+    def save(self, folder: Path) -> None:
+        """See Engine."""
+        copy_model(self._loaded, folder)

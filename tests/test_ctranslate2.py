@@ -1,0 +1,370 @@
+"""CTranslate2 as engine: the same translations as torch in every field, without torch; what `export` writes."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from small import PAIRS, loaded_model, source_ids
+from test_translator import VARIED
+
+from seq2seq import Translator
+from seq2seq.checkpoint import save_model
+from seq2seq.cli import main
+from seq2seq.config import DecodeConfig
+from seq2seq.errors import UserError
+from seq2seq.folder import CTRANSLATE2, PRETRAINED, load_info
+from seq2seq.model.blocks import sinusoids
+from seq2seq.translation import conversion, ctranslate2_engine
+from seq2seq.translation.conversion import export
+from seq2seq.translation.ctranslate2_engine import CTranslate2Engine
+from seq2seq.translation.engine import open_engine
+
+BUNDLED = PRETRAINED / "en-fr"
+SOURCES = source_ids(PAIRS[::5])
+
+
+@pytest.fixture(scope="module")
+def fast() -> Translator:
+    """The bundled model, converted as it is loaded."""
+    return Translator.from_pretrained(engine="ctranslate2")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled model as `seq2seq export` writes it."""
+    folder = tmp_path_factory.mktemp("exported") / "fast"
+    export(BUNDLED, folder)
+    return folder
+
+
+def saved(folder: Path, seed: int = 0, decode: DecodeConfig | None = None, **shape: int) -> Path:
+    """A random model as a folder."""
+    loaded = loaded_model(seed, decode, **shape)
+    save_model(folder, loaded.model.state_dict(), loaded.tokenizer, loaded.info, card="# A card\n")
+    return folder
+
+
+# The same as torch.
+
+
+@pytest.mark.parametrize("beam_size", [1, 5])
+def test_both_engines_give_the_same_in_every_field(translator, fast, beam_size):
+    options = {"beam_size": beam_size, "n_best": min(3, beam_size)}
+    for ours, theirs in zip(fast.translate(VARIED, **options), translator.translate(VARIED, **options), strict=True):
+        assert ours.text == theirs.text
+        assert ours.truncated == theirs.truncated
+        [one], [other] = ours.sentences, theirs.sentences
+        for name in ("source", "text", "source_tokens", "target_tokens", "source_ids", "target_ids", "default"):
+            assert getattr(one, name) == getattr(other, name), name
+        assert one.score == pytest.approx(other.score, abs=1e-3)
+        assert [each.text for each in one.alternatives] == [each.text for each in other.alternatives]
+        assert [each.score for each in one.alternatives] == pytest.approx(
+            [each.score for each in other.alternatives], abs=1e-3
+        )
+        np.testing.assert_allclose(one.attention, other.attention, atol=1e-5)
+        assert one.alignment == other.alignment
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize(
+    "shape", [{}, {"d_head": 5}, {"heads": 1, "d_head": 20, "encoder_layers": 1, "decoder_layers": 3}]
+)
+def test_a_model_of_any_shape_is_searched_alike(tmp_path, shape, beam_size, alpha):
+    folder = saved(tmp_path / "model", **shape)
+    found, expected = (open_engine(folder, name).search(SOURCES, beam_size, alpha) for name in ("ctranslate2", "torch"))
+    assert len({hypotheses[0].tokens for hypotheses in expected}) > 5
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours[0].tokens == theirs[0].tokens
+        assert ours[0].truncated == theirs[0].truncated
+        assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-3)
+        assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-3)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_every_sentence_keeps_to_its_own_length_limit_and_says_so(tmp_path, beam_size):
+    folder = saved(tmp_path / "model", decode=DecodeConfig(max_length_ratio=0.5))
+    sources = [source[start:] for start, source in enumerate(SOURCES)]
+    engine = open_engine(folder, "ctranslate2")
+    limits = [engine.limit(source) for source in sources]
+    assert len(set(limits)) > 3
+    found, expected = engine.search(sources, beam_size, 1.0), open_engine(folder, "torch").search(sources, beam_size, 1)
+    cut = 0
+    for ours, theirs, limit in zip(found, expected, limits, strict=True):
+        assert [hypothesis.score for hypothesis in ours] == sorted((each.score for each in ours), reverse=True)
+        assert all(hypothesis.tokens.count(engine.tokenizer.eos_id) == 1 for hypothesis in ours)
+        assert all(len(hypothesis.tokens) <= limit for hypothesis in ours)
+        assert (ours[0].tokens, ours[0].truncated) == (theirs[0].tokens, theirs[0].truncated)
+        assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-3)
+        cut += ours[0].truncated
+    assert cut > 3
+
+
+def test_what_the_limit_would_not_have_cut_is_not_called_truncated(fast, monkeypatch):
+    [whole] = fast.engine.search([source := [*fast.tokenizer.encode("Close the window, please."), 3]], 1, 1.0)[0]
+    for limit, truncated in ((len(whole.tokens), False), (len(whole.tokens) - 1, True)):
+        monkeypatch.setattr(CTranslate2Engine, "limit", lambda self, source, limit=limit: limit)
+        [found] = fast.engine.search([source], 1, 1.0)[0]
+        assert len(found.tokens) == limit
+        assert found.truncated == truncated
+    assert fast.engine.search([], 5, 1.0) == []
+
+
+def test_a_sentence_is_the_same_alone_and_in_a_batch(fast):
+    together = fast.translate(VARIED, attention=False)
+    assert [each.text for each in together] == [fast.translate(text, attention=False).text for text in VARIED]
+
+
+def test_threads_share_the_engine(fast):
+    expected = [result.text for result in fast.translate(VARIED, attention=False)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda text: fast.translate(text, attention=False).text, VARIED * 3))
+    assert found == expected * 3
+
+
+@pytest.mark.parametrize("total", [1, 7, 1023, 1025, 4096, 100_000])
+@pytest.mark.parametrize("processors", [1, 2, 64])
+def test_batches_are_within_the_budget_and_no_processor_waits(fast, monkeypatch, processors, total):
+    monkeypatch.setattr(fast.engine, "processors", processors)
+    size = fast.engine._batch_tokens(total)
+    assert 1 <= size <= ctranslate2_engine.BATCH_TOKENS
+    assert total / size > min(processors, total) / 2
+
+
+# The conversion.
+
+
+def test_positions_are_those_of_the_model():
+    np.testing.assert_allclose(conversion.sinusoids(300, 16), sinusoids(300, 16).numpy(), atol=1e-4)
+
+
+def by_their_own_converter(folder: Path, output: Path, quantization: str) -> Path:
+    """The model converted by CTranslate2's classes, as its documentation says."""
+    from ctranslate2.specs import TransformerSpec
+
+    info, weights = (
+        load_info(folder),
+        {name: w.astype(np.float32) for name, w in load_file(folder / "model.safetensors").items()},
+    )
+    spec = TransformerSpec.from_config((info.model.encoder_layers, info.model.decoder_layers), info.model.heads)
+    tokenizer = open_engine(folder, "torch").tokenizer
+
+    def linear(theirs, ours):
+        theirs.weight = np.concatenate([weights[f"{name}.weight"] for name in ours])
+        theirs.bias = np.concatenate([weights[f"{name}.bias"] for name in ours])
+
+    def norm(theirs, ours):
+        theirs.gamma, theirs.beta = weights[f"{ours}.weight"], weights[f"{ours}.bias"]
+
+    def attention(theirs, ours, groups):
+        norm(theirs.layer_norm, f"{ours}_norm")
+        for layer, group in zip(theirs.linear, groups, strict=True):
+            linear(layer, [f"{ours}.w_{letter}" for letter in group])
+
+    for name, stack, embeddings in (
+        ("encoder", spec.encoder, spec.encoder.embeddings[0]),
+        ("decoder", spec.decoder, spec.decoder.embeddings),
+    ):
+        embeddings.weight = weights["embedding.weight"]
+        stack.position_encodings.encodings = conversion.sinusoids(conversion.POSITIONS, info.model.d_model)
+        norm(stack.layer_norm, f"{name}_norm")
+        for index, layer in enumerate(stack.layer):
+            attention(layer.self_attention, f"{name}.{index}.attention", ["qkv", "o"])
+            if name == "decoder":
+                attention(layer.attention, f"{name}.{index}.cross_attention", ["q", "kv", "o"])
+            norm(layer.ffn.layer_norm, f"{name}.{index}.feed_forward_norm")
+            linear(layer.ffn.linear_0, [f"{name}.{index}.feed_forward.w_1"])
+            linear(layer.ffn.linear_1, [f"{name}.{index}.feed_forward.w_2"])
+    spec.decoder.projection.weight = weights["embedding.weight"]
+    pieces = tokenizer.pieces(range(len(tokenizer)))
+    spec.register_source_vocabulary(pieces)
+    spec.register_target_vocabulary(pieces)
+    spec.validate()
+    spec.optimize(quantization)
+    output.mkdir()
+    spec.save(str(output))
+    return output
+
+
+@pytest.mark.parametrize("quantization", ["float32", "int8"])
+def test_the_conversion_is_that_of_ctranslate2_to_the_last_bit(tmp_path, quantization):
+    import ctranslate2
+
+    export(BUNDLED, tmp_path / "ours", quantization)
+    theirs = by_their_own_converter(BUNDLED, tmp_path / "theirs", quantization)
+    tokenizer = open_engine(BUNDLED, "torch").tokenizer
+    sources = [[*tokenizer.pieces(ids), "</s>"] for ids in tokenizer.encode_all(VARIED)]
+    found = []
+    for folder in (tmp_path / "ours" / CTRANSLATE2, theirs):
+        translator = ctranslate2.Translator(str(folder), inter_threads=1, intra_threads=1)
+        results = translator.translate_batch(sources, beam_size=5, num_hypotheses=5, return_scores=True)
+        found.append([(result.hypotheses, result.scores) for result in results])
+    assert found[0] == found[1]
+
+
+# What is exported.
+
+
+def test_an_exported_folder_is_a_model_folder_that_both_engines_load(translator, exported):
+    files = {str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file()}
+    converted = {f"{CTRANSLATE2}/{name}" for name in ("model.bin", "config.json", "shared_vocabulary.json")}
+    assert files == {"README.md", "config.json", "curves.png", "model.safetensors", "tokenizer.model"} | converted
+    expected = [result.text for result in translator.translate(VARIED, attention=False)]
+    for engine in ("torch", "ctranslate2"):
+        found = Translator.from_pretrained(exported, engine=engine).translate(VARIED, attention=False)
+        assert [result.text for result in found] == expected
+
+
+def test_what_was_exported_is_what_is_run(tmp_path):
+    export(saved(tmp_path / "first"), tmp_path / "fast")
+    saved(tmp_path / "second", seed=1)
+    (tmp_path / "fast/model.safetensors").write_bytes((tmp_path / "second/model.safetensors").read_bytes())
+    found = open_engine(tmp_path / "fast", "ctranslate2").search(SOURCES, 1, 1.0)
+    assert found == open_engine(tmp_path / "first", "ctranslate2").search(SOURCES, 1, 1.0)
+    assert found != open_engine(tmp_path / "second", "ctranslate2").search(SOURCES, 1, 1.0)
+
+
+def test_int8_is_a_quarter_of_the_size_and_translates_nearly_alike(exported, fast, tmp_path):
+    export(BUNDLED, tmp_path / "int8", "int8")
+    sizes = [(folder / CTRANSLATE2 / "model.bin").stat().st_size for folder in (tmp_path / "int8", exported)]
+    assert sizes[0] < 0.3 * sizes[1]
+    small = Translator.from_pretrained(tmp_path / "int8", engine="ctranslate2")
+    found, expected = (each.translate(VARIED, attention=False) for each in (small, fast))
+    same = sum(ours.text == theirs.text for ours, theirs in zip(found, expected, strict=True))
+    assert 0.8 * len(VARIED) < same
+
+
+def test_a_copy_of_an_exported_model_is_the_model_folder(exported, tmp_path):
+    Translator.from_pretrained(exported, engine="ctranslate2").save_pretrained(tmp_path / "copy")
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == {path.name for path in BUNDLED.iterdir()}
+    assert (tmp_path / "copy/model.safetensors").read_bytes() == (BUNDLED / "model.safetensors").read_bytes()
+
+
+def test_an_export_takes_no_place_and_leaves_nothing_behind_when_it_fails(tmp_path, monkeypatch):
+    folder = saved(tmp_path / "model")
+    with pytest.raises(UserError, match=r"model exists already: name a new folder$"):
+        export(folder, folder)
+
+    def full_disk(path, content):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        export(folder, tmp_path / "fast")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_the_command_exports_and_the_others_take_the_engine(tmp_path, capsys):
+    folder = saved(tmp_path / "model")
+    fast = str(tmp_path / "fast")
+    arguments = ["export", "--model", str(folder), "--format", "ctranslate2", "--output", fast]
+    assert main([*arguments, "--quantization", "int8"]) == 0
+    assert capsys.readouterr().out == f"{fast}\n"
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == f"seq2seq: {fast} exists already: name a new folder\n"
+    assert main(["translate", "--model", fast, "--engine", "ctranslate2", "the cat sees the bread."]) == 0
+    expected = Translator.from_pretrained(fast, engine="ctranslate2").translate("the cat sees the bread.")
+    assert capsys.readouterr().out == expected.text + "\n"
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("the cat sees the bread.\n", encoding="utf-8")
+    reference.write_text("le chat voit le pain.\n", encoding="utf-8")
+    files = ["--source", str(source), "--reference", str(reference), "--output", str(tmp_path / "output")]
+    assert main(["evaluate", "--model", fast, "--engine", "ctranslate2", *files]) == 0
+    assert (tmp_path / "output").read_text(encoding="utf-8") == expected.text + "\n"
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--format", "onnx"], "argument --format: invalid choice: 'onnx'"),
+        ([], "the following arguments are required: --format"),
+    ],
+)
+def test_a_format_that_is_none_is_wrong_usage(tmp_path, capsys, options, message):
+    with pytest.raises(SystemExit) as stop:
+        main(["export", "--output", str(tmp_path / "fast"), *options])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_unknown_quantization_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"^quantization 'int4' is not one of float32, int8$"):
+        export(BUNDLED, tmp_path / "fast", "int4")
+    assert not (tmp_path / "fast").exists()
+
+
+def test_an_unknown_engine_is_refused_with_the_names_there_are(capsys):
+    assert main(["translate", "--engine", "onnx", "Hello."]) == 1
+    assert capsys.readouterr().err == "seq2seq: engine 'onnx' is not one of torch, ctranslate2\n"
+
+
+def test_without_ctranslate2_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(UserError, match=r'^engine "ctranslate2" is not installed: pip install "seq2seq\[fast\]"$'):
+        Translator.from_pretrained(engine="ctranslate2")
+
+
+def cut(name: str) -> object:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-500])
+
+
+def other_vocabulary(folder: Path) -> None:
+    path = folder / CTRANSLATE2 / "shared_vocabulary.json"
+    pieces = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps([*pieces[:-1], "another"]), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        pytest.param(cut("ctranslate2/model.bin"), "ctranslate2 is damaged: .*: export the model again", id="weights"),
+        pytest.param(cut("ctranslate2/shared_vocabulary.json"), "ctranslate2 is damaged", id="vocabulary"),
+        pytest.param(
+            lambda folder: (folder / CTRANSLATE2 / "model.bin").unlink(), "is damaged: .*model.bin", id="none"
+        ),
+        pytest.param(other_vocabulary, r"shared_vocabulary.json does not fit tokenizer.model: export", id="other"),
+    ],
+)
+def test_a_damaged_export_is_one_line(tmp_path, damage, message):
+    folder = tmp_path / "fast"
+    export(saved(tmp_path / "model"), folder)
+    damage(folder)
+    with pytest.raises(UserError, match=message) as caught:
+        Translator.from_pretrained(folder, engine="ctranslate2")
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# Without torch.
+
+QUICK = """
+import sys
+from seq2seq.cli import main
+assert main(["translate", *sys.argv[1:], "--engine", "ctranslate2", "The old man is reading a book."]) == 0
+print(sorted({"torch", "numpy", "gradio", "datasets", "huggingface_hub"} & set(sys.modules)))
+from seq2seq import Translator
+print(Translator.from_pretrained(engine="ctranslate2").translate("Nobody came.").attention.shape[:2])
+print("torch" in sys.modules)
+"""
+
+
+def run(*arguments: str) -> list[str]:
+    command = [sys.executable, "-W", "error", "-c", QUICK, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_an_exported_model_is_run_without_torch_and_numpy_and_torch_can_still_come(translator, exported):
+    expected = translator.translate("The old man is reading a book.").text
+    assert run("--model", str(exported)) == [expected, "[]", "(3, 4)", "True"]
+
+
+def test_an_ordinary_model_is_converted_without_torch(translator):
+    assert run() == [translator.translate("The old man is reading a book.").text, "['numpy']", "(3, 4)", "True"]
