@@ -12,6 +12,7 @@ from seq2seq.model.attention import (
     KVCache,
     MultiHeadAttention,
     attend,
+    attend_fastest,
     attend_fused,
     causal_mask,
     padding_mask,
@@ -70,6 +71,16 @@ def test_the_causal_mask_hides_exactly_the_future():
 def test_the_padding_mask_hides_exactly_the_padding():
     mask = padding_mask(torch.tensor([[True, True, False], [True, False, False]]))
     assert mask.tolist() == [[[[0, 0, -INF]]], [[[0, -INF, -INF]]]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize(("rows", "keys"), [(1, 8), (300, 8), (300, 65)])
+def test_the_faster_of_the_two_gives_what_both_give(rows, keys, dtype):
+    q, k, v = (draw(rows, 2, length, 8, seed=length).to(dtype) for length in (7, keys, keys))
+    mask = padding_mask(real([keys - 2] * rows, keys))
+    expected = attend(q.double(), k.double(), v.double(), mask)[0]
+    error = (attend_fastest(q, k, v, mask).double() - expected).abs().max().item()
+    assert error < {torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float64: 1e-12}[dtype]
 
 
 @pytest.mark.parametrize("name", ["none", "padding", "causal", "both"])

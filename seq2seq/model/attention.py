@@ -10,6 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+FORMULA_UP_TO = {torch.float32: 64, torch.bfloat16: 512}  # keys, up to which the formula beats the kernel on a CPU
+FEW_NUMBERS = 4096  # of all queries together, below which the kernel's lower overhead counts
+
 
 @dataclass(frozen=True)
 class AttentionTrace:
@@ -31,7 +34,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple
     """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # (B, H, T, S)
     if mask is not None:
-        scores = scores + mask
+        scores = scores + mask.to(scores.dtype)
     weights = scores.softmax(dim=-1)
     return weights @ v, scores, weights
 
@@ -39,6 +42,16 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple
 def attend_fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     """The same formula as one kernel that never stores the weights; for training and decoding."""
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=None if mask is None else mask.to(q.dtype))
+
+
+def attend_fastest(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The formula by whichever of the two is the faster, by the measurements of docs/performance.md.
+
+    On a CPU torch's kernel is made for long sequences: up to some hundred keys plain products beat it, up to
+    fivefold in bfloat16. For a handful of queries the kernel has less overhead.
+    """
+    longest = FORMULA_UP_TO.get(q.dtype, 0) if q.device.type == "cpu" and q.numel() >= FEW_NUMBERS else 0
+    return attend(q, k, v, mask)[0] if k.size(-2) <= longest else attend_fused(q, k, v, mask)
 
 
 @dataclass
@@ -77,7 +90,14 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """What the attended side offers: memory (B, S, D) -> keys and values (B, H, S, K)."""
-        return self.split(self.w_k(memory)), self.split(self.w_v(memory))
+        k, v = self._project_in(memory, self.w_k, self.w_v)
+        return k, v
+
+    def _project_in(self, x: Tensor, *projections: nn.Linear) -> list[Tensor]:
+        """Several projections of x (B, L, D) as one product, which is quicker: (B, H, L, K) each."""
+        weight = torch.cat([projection.weight for projection in projections])
+        bias = torch.cat([projection.bias for projection in projections])
+        return [self.split(part) for part in functional.linear(x, weight, bias).chunk(len(projections), dim=-1)]
 
     def forward(
         self,
@@ -87,11 +107,13 @@ class MultiHeadAttention(nn.Module):
         cache: KVCache | None = None,
     ) -> Tensor:
         """Queries from x (B, T, D); keys and values from x itself, or as given. Returns (B, T, D)."""
-        k, v = self.keys_values(x) if keys_values is None else keys_values
+        if keys_values is None:
+            q, k, v = self._project_in(x, self.w_q, self.w_k, self.w_v)
+        else:
+            q, (k, v) = self.split(self.w_q(x)), keys_values
         if cache is not None:
             k, v = cache.append(k, v)
-        o = attend_fused(self.split(self.w_q(x)), k, v, mask)  # (B, H, T, K)
-        return self.project(o)
+        return self.project(attend_fastest(q, k, v, mask))
 
     def project(self, o: Tensor) -> Tensor:
         """Concatenate the heads and project: (B, H, T, K) -> (B, T, D)."""

@@ -20,6 +20,7 @@ from seq2seq.data.batching import Batch, collate, plan_epoch, share, without_tar
 from seq2seq.errors import UserError
 from seq2seq.training.distributed import joined, unsynchronised
 from seq2seq.training.interruption import Interruption, interruptible
+from seq2seq.training.memory import keep_freed_memory
 from seq2seq.training.metrics import Metrics, NoMetrics, say
 from seq2seq.training.objective import lr_at
 from seq2seq.training.run import Run, check_exists, locked, pick_device, prepare
@@ -43,6 +44,7 @@ def train(recipe: Recipe, folder: Path, resume: bool = False, resume_from: int |
     Under torchrun this is one of several processes, which divide every batch of the recipe among them.
     """
     device = pick_device(recipe.train)
+    keep_freed_memory()
     resume = resume or resume_from is not None
     with interruptible() as interruption, joined(cuda=device.type == "cuda") as group:
         if resume:

@@ -10,6 +10,7 @@ from torch.nn import functional
 from seq2seq.config import TrainConfig
 from seq2seq.data.batching import Batch
 from seq2seq.model import Transformer
+from seq2seq.training.cross_entropy import summed_cross_entropy
 
 
 def lr_at(update: int, config: TrainConfig, updates: int | None) -> float:
@@ -30,14 +31,10 @@ def lr_at(update: int, config: TrainConfig, updates: int | None) -> float:
 
 
 def summed_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
-    """Label-smoothed cross-entropy (Szegedy et al. 2016, section 7) in nats, summed over target tokens.
-
-    Scores over the vocabulary are computed only where there is a token.
-    """
+    """Label-smoothed cross-entropy of a batch in nats, summed over its target tokens."""
     hidden = model(batch.src, batch.tgt_in)  # (B, T, D)
     real = batch.tgt_out != model.pad_id
-    logits = model.logits(hidden[real])  # (N, V)
-    return functional.cross_entropy(logits.float(), batch.tgt_out[real], label_smoothing=smoothing, reduction="sum")
+    return summed_cross_entropy(hidden[real], model.embedding.weight, batch.tgt_out[real], smoothing)
 
 
 class Objective(nn.Module):
