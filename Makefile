@@ -9,7 +9,7 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_ARGS) --constraint constraints.txt
 
-.PHONY: demo test test-slow check format clean
+.PHONY: demo test test-slow check bench format clean
 
 demo: $(VENV)/.run        ## set up and open the demo with the bundled model
 	$(BIN)/seq2seq demo
@@ -24,6 +24,9 @@ check: $(VENV)/.dev       ## lint, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: $(VENV)/.run       ## how fast training and translating are on this machine: a few minutes, offline
+	$(BIN)/python scripts/benchmark.py all
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -85,5 +85,7 @@ def one_loaded_model(translator: Translator, monkeypatch: pytest.MonkeyPatch) ->
     """The bundled model is loaded once for all tests; any other name is loaded as ever."""
     load = Translator.from_pretrained
     monkeypatch.setattr(
-        Translator, "from_pretrained", lambda name=None, **kw: translator if name is None else load(name, **kw)
+        Translator,
+        "from_pretrained",
+        lambda name=None, engine="torch": translator if (name, engine) == (None, "torch") else load(name, engine),
     )
