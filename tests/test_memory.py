@@ -12,10 +12,10 @@ from seq2seq.training.memory import keep_freed_memory
 if sys.argv[1] == "kept":
     assert keep_freed_memory()
 for _ in range(10):
-    torch.ones(4_000_000)
+    torch.ones(16_000_000)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
-    torch.ones(4_000_000)
+    torch.ones(16_000_000)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
