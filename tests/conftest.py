@@ -84,8 +84,9 @@ def unbroken(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def one_loaded_model(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bundled model is loaded once for all tests; any other name is loaded as ever."""
     load = Translator.from_pretrained
-    monkeypatch.setattr(
-        Translator,
-        "from_pretrained",
-        lambda name=None, engine="torch": translator if (name, engine) == (None, "torch") else load(name, engine),
-    )
+
+    def from_pretrained(name: str | None = None, engine: str = "torch", precision: str | None = None) -> Translator:
+        bundled = (name, engine, precision) == (None, "torch", None)
+        return translator if bundled else load(name, engine, precision)
+
+    monkeypatch.setattr(Translator, "from_pretrained", from_pretrained)

@@ -3,7 +3,8 @@ from itertools import pairwise
 
 import pytest
 
-from seq2seq.data.batching import collate, cut, pad, plan_epoch, share, without_targets
+from seq2seq.data.batching import collate, pad, plan_epoch, share, without_targets
+from seq2seq.data.cutting import cut
 from seq2seq.data.encoding import EncodedPair
 
 

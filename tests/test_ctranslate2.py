@@ -368,3 +368,31 @@ def test_an_exported_model_is_run_without_torch_and_numpy_and_torch_can_still_co
 
 def test_an_ordinary_model_is_converted_without_torch(translator):
     assert run() == [translator.translate("The old man is reading a book.").text, "['numpy']", "(3, 4)", "True"]
+
+
+def test_a_precision_is_asked_for_as_the_model_is_loaded(exported, tmp_path):
+    export(BUNDLED, tmp_path / "int8", "int8")
+    small = Translator.from_pretrained(tmp_path / "int8", "ctranslate2")
+    asked = Translator.from_pretrained(exported, "ctranslate2", "int8")
+    texts = [small.translate(VARIED, attention=False), asked.translate(VARIED, attention=False)]
+    assert [one.text for one in texts[0]] == [one.text for one in texts[1]]
+
+
+def test_opening_a_model_leaves_torch_its_threads(exported):
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        Translator.from_pretrained(exported, "ctranslate2")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("engine", "precision", "known"), [("torch", "int8", "float32, bfloat16"), ("ctranslate2", "half", "float32, int8")]
+)
+def test_a_precision_that_an_engine_lacks_is_refused(engine, precision, known):
+    with pytest.raises(UserError, match=rf"^precision '{precision}' is not one of {known}, which {engine} has$"):
+        open_engine(None, engine, precision)

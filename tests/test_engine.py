@@ -5,6 +5,7 @@ import pytest
 import torch
 from small import PAIRS, loaded_model, source_ids
 
+from seq2seq import Translator
 from seq2seq.config import DecodeConfig
 from seq2seq.data.tokenizer import BOS, EOS
 from seq2seq.translation import torch_engine as module
@@ -97,3 +98,13 @@ def test_attention_refuses_unequal_lists(torch_engine):
 def test_nothing_in_gives_nothing_out(torch_engine):
     assert torch_engine.search([], 3, 1.0) == []
     assert torch_engine.attention([], []) == []
+
+
+def test_in_bfloat16_the_search_is_rounded_and_what_is_looked_into_is_not(translator):
+    rounded = Translator.from_pretrained(precision="bfloat16")
+    text = "The dog sleeps under the table."
+    one, other = rounded.translate(text), translator.translate(text)
+    assert one.text == other.text
+    assert one.score == pytest.approx(other.score, abs=0.05)
+    assert one.score != other.score
+    np.testing.assert_array_equal(one.attention, other.attention)

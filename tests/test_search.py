@@ -13,7 +13,7 @@ from seq2seq.data.batching import pad
 from seq2seq.data.tokenizer import BOS, EOS, PAD
 from seq2seq.model import Transformer
 from seq2seq.translation.engine import Hypothesis
-from seq2seq.translation.search import ModelStepper, beam_search, greedy_search, most_probable, sampled
+from seq2seq.translation.search import ModelStepper, beam_search, greedy_search, most_probable, sampled, top
 
 WORDS = 4  # of the table: 0, 1, 2, 3
 END, BEGIN = 4, 5
@@ -297,3 +297,21 @@ def test_the_model_steps_over_log_probabilities(model):
     rows = ModelStepper(model, pad(SOURCES, PAD)).advance(torch.full((len(SOURCES),), BOS))
     torch.testing.assert_close(rows.exp().sum(-1), torch.ones(len(SOURCES)))
     assert rows.shape == (len(SOURCES), VOCAB)
+
+
+@pytest.mark.parametrize("length", [7, 640, 1013, 2048, 40_000, 50_005])
+def test_top_is_topk(length):
+    values = torch.randn(3, length, generator=torch.Generator().manual_seed(length))
+    values[0, 5] = float("-inf")
+    found, where = top(values, 7)
+    assert found.tolist() == values.topk(7, dim=1).values.tolist()
+    assert values.gather(1, where).tolist() == found.tolist()
+
+
+def test_top_of_a_row_that_is_forced_to_its_end():
+    values = torch.full((1, 4096), float("-inf"))
+    values[0, 9] = 1.0
+    found, where = top(values, 3)
+    assert (found[0, 0].item(), where[0, 0].item()) == (1.0, 9)
+    assert found[0, 1:].tolist() == [float("-inf")] * 2
+    assert len(set(where[0].tolist())) == 3

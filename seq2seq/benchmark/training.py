@@ -11,7 +11,8 @@ from torch.nn import functional
 
 from seq2seq.benchmark.machine import Stopwatch
 from seq2seq.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, validate
-from seq2seq.data.batching import Batch, collate, cut
+from seq2seq.data.batching import Batch, collate
+from seq2seq.data.cutting import cut
 from seq2seq.data.encoding import encode_pairs
 from seq2seq.errors import UserError
 from seq2seq.training.distributed import Group

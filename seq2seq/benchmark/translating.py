@@ -9,12 +9,11 @@ import torch
 
 from seq2seq.benchmark.machine import Stopwatch
 from seq2seq.data.tokenizer import Tokenizer
-from seq2seq.errors import UserError
 from seq2seq.folder import TOKENIZER, find_model
 from seq2seq.translation.translator import Translator
 
 NAMES = ("ours", "ctranslate2", "ct2-by-hand")
-PRECISIONS = ("float32", "int8")
+PRECISIONS = ("float32", "bfloat16", "int8")
 ENGINES = {"ours": "torch", "ctranslate2": "ctranslate2"}
 FIRST_CALL = 8  # sentences of a first call, which is not measured
 Values = dict[str, Any]
@@ -22,19 +21,12 @@ Translate = Callable[[Sequence[str], int], list[str]]  # sentences, beam size ->
 
 
 def open_contender(name: str, model: str | None, precision: str | None) -> Translate:
-    """A contender by its name; CTranslate2's also by a precision, into which the model is exported."""
-    if name == "ours" and precision not in (None, "float32"):
-        raise UserError(f"ours translates in float32, not in {precision}")
+    """A contender by its name, in a precision that it has."""
     if name == "ct2-by-hand":
         from seq2seq.benchmark.by_hand import open_by_hand
 
         return open_by_hand(model, precision or "float32")
-    if name == "ctranslate2" and precision is not None:
-        from seq2seq.benchmark.by_hand import exported
-
-        with exported(model, precision) as folder:
-            return _through_translator(Translator.from_pretrained(folder, engine="ctranslate2"))
-    return _through_translator(Translator.from_pretrained(model, engine=ENGINES[name]))
+    return _through_translator(Translator.from_pretrained(model, ENGINES[name], precision))
 
 
 def _through_translator(translator: Translator) -> Translate:

@@ -9,7 +9,7 @@ from typing import Any
 from seq2seq import storage
 from seq2seq.errors import UserError
 
-CHUNK = 512  # input lines that are translated together
+CHUNK = 2048  # input lines that are translated together
 
 Command = Callable[[argparse.Namespace], None]
 
@@ -33,8 +33,11 @@ def model_option(parser: argparse.ArgumentParser) -> None:
 
 
 def engine_option(parser: argparse.ArgumentParser) -> None:
-    """--engine."""
+    """--engine and --precision."""
     parser.add_argument("--engine", default="torch", metavar="E", help="torch (default) or ctranslate2, the faster")
+    parser.add_argument(
+        "--precision", metavar="P", help="float32 (default), bfloat16 with torch, int8 with ctranslate2"
+    )
 
 
 def search_options(parser: argparse.ArgumentParser) -> None:

@@ -85,8 +85,8 @@ def evaluate(options: argparse.Namespace) -> None:
             check_parent(path, option)
     test = _test(options)
     evaluation.check(test.sources, test.references)
-    translator = Translator.from_pretrained(options.model, engine=options.engine)
-    baseline = _baseline(options.baseline, test, translator, options.engine)
+    translator = Translator.from_pretrained(options.model, options.engine, options.precision)
+    baseline = _baseline(options.baseline, test, translator, options.engine, options.precision)
     output = _translate_all(translator, options.model or "en-fr, bundled", test, options)
     if isinstance(baseline, Translator):
         baseline = _translate_all(baseline, options.baseline, test, options)
@@ -159,7 +159,9 @@ def _references(paths: Sequence[Path]) -> list[tuple[str, ...]]:
     return [tuple(line for line in row if line.strip()) for row in zip(*columns, strict=True)]
 
 
-def _baseline(name: str | None, test: Test, translator: "Translator", engine: str) -> "Translator | Output | None":
+def _baseline(
+    name: str | None, test: Test, translator: "Translator", engine: str, precision: str | None
+) -> "Translator | Output | None":
     """A baseline that can be compared with: what does not fit is refused before anything is translated."""
     from seq2seq.translation.translator import Translator
 
@@ -168,7 +170,7 @@ def _baseline(name: str | None, test: Test, translator: "Translator", engine: st
     if Path(name).is_file():
         return _baseline_file(name, len(test.sources))
     try:
-        rival = Translator.from_pretrained(name, engine=engine)
+        rival = Translator.from_pretrained(name, engine, precision)
     except UserError as error:
         raise UserError(f"--baseline {name!r} is no file, and not a model either: {error}") from None
     ours, theirs = ((info.source, info.target) for info in (translator.info, rival.info))

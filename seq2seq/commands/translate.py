@@ -42,7 +42,7 @@ def translate(options: argparse.Namespace) -> None:
     if options.text and options.input:
         raise UserError("give TEXT or --input, not both")
     lines = _input_lines(options)
-    translator = Translator.from_pretrained(options.model, engine=options.engine)
+    translator = Translator.from_pretrained(options.model, options.engine, options.precision)
     size = 1 if not options.text and not options.input and sys.stdin.isatty() else CHUNK
     numbers = itertools.count(1)
 

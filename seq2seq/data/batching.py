@@ -2,12 +2,13 @@
 
 import bisect
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from seq2seq.data.cutting import cut
 from seq2seq.data.encoding import EncodedPair
 
 POOL = 100  # batches' worth of sentences that are sorted by length together: even lengths, and still a shuffle
@@ -75,17 +76,3 @@ def plan_epoch(lengths: Sequence[int], batch_tokens: int, seed: int, epoch: int)
         batches.extend(cut(sorted(order[start : start + pool], key=lengths.__getitem__), lengths, batch_tokens))
     rng.shuffle(batches)
     return batches
-
-
-def cut(order: Sequence[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Cut an order into runs whose padded size, rows * longest, stays within the budget (one row always fits)."""
-    batch: list[int] = []
-    longest = 0
-    for index in order:
-        longest = max(longest, lengths[index])
-        if batch and longest * (len(batch) + 1) > batch_tokens:
-            yield batch
-            batch, longest = [], lengths[index]
-        batch.append(index)
-    if batch:
-        yield batch

@@ -94,7 +94,9 @@ class MultiHeadAttention(nn.Module):
         return k, v
 
     def _project_in(self, x: Tensor, *projections: nn.Linear) -> list[Tensor]:
-        """Several projections of x (B, L, D) as one product, which is quicker: (B, H, L, K) each."""
+        """Several projections of x (B, L, D): (B, H, L, K) each. In training as one product, which is quicker."""
+        if not torch.is_grad_enabled():
+            return [self.split(projection(x)) for projection in projections]
         weight = torch.cat([projection.weight for projection in projections])
         bias = torch.cat([projection.bias for projection in projections])
         return [self.split(part) for part in functional.linear(x, weight, bias).chunk(len(projections), dim=-1)]

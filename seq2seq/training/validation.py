@@ -9,7 +9,8 @@ from typing import TypeVar
 import torch
 
 from seq2seq.checkpoint import LoadedModel, save_model
-from seq2seq.data.batching import collate, cut
+from seq2seq.data.batching import collate
+from seq2seq.data.cutting import cut
 from seq2seq.data.encoding import encode_pairs
 from seq2seq.data.splits import group_references
 from seq2seq.evaluation import score

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from seq2seq.model import ModelTrace, Transformer
 
-ENGINES = ("torch", "ctranslate2")
+PRECISIONS = {"torch": ("float32", "bfloat16"), "ctranslate2": ("float32", "int8")}  # by engine
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,20 @@ class Engine(ABC):
         return int(self.info.decode.max_length_ratio * len(source)) + 10
 
 
-def open_engine(name: str | Path | None, engine: str) -> Engine:
-    """The model of a folder, a bundled name or a hub id, in one of the engines."""
+def open_engine(name: str | Path | None, engine: str, precision: str | None = None) -> Engine:
+    """The model of a folder, a bundled name or a hub id, in one of the engines.
+
+    Without a precision, float32, or that of an exported model.
+    """
+    if engine not in PRECISIONS:
+        raise UserError(f"engine {engine!r} is not one of {', '.join(PRECISIONS)}")
+    if precision not in (None, *PRECISIONS[engine]):
+        raise UserError(f"precision {precision!r} is not one of {', '.join(PRECISIONS[engine])}, which {engine} has")
     if engine == "torch":
         from seq2seq.checkpoint import load_model
         from seq2seq.translation.torch_engine import TorchEngine
 
-        return TorchEngine(load_model(name))
-    if engine == "ctranslate2":
-        from seq2seq.translation.ctranslate2_engine import CTranslate2Engine
+        return TorchEngine(load_model(name), precision or "float32")
+    from seq2seq.translation.ctranslate2_engine import CTranslate2Engine
 
-        return CTranslate2Engine(find_model(name))
-    raise UserError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
+    return CTranslate2Engine(find_model(name), precision)

@@ -18,7 +18,7 @@ class Stepper(Protocol):
     """Partial translations, one a row, that grow by one token a step."""
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Append the newest token of every row, (R,); return log-probabilities of the next one, (R, V)."""
+        """Append the newest token of every row, (R,); return log-probabilities of the next one, (R, V), to keep."""
 
     def select(self, rows: Tensor, sentences: Tensor | None) -> None:
         """Keep these rows in this order; `sentences` names the sentences that stay open, None if all do."""
@@ -99,6 +99,22 @@ def greedy_search(
     ]
 
 
+def top(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k greatest of every row (N, L), greatest first, and where they are: as `topk`, but quicker on long rows.
+
+    They lie in the k blocks with the greatest maxima, so only these are sorted.
+    """
+    length = values.size(1)
+    block = next((size for size in range(256, 31, -1) if length % size == 0), length)
+    if length <= 4 * k * block:
+        return values.topk(k, dim=1)
+    blocks = values.reshape(len(values), -1, block)  # (N, L / block, block)
+    chosen = blocks.amax(dim=2).topk(k, dim=1).indices  # (N, k)
+    kept = blocks.gather(1, chosen[:, :, None].expand(-1, -1, block)).flatten(1)  # (N, k * block)
+    best, index = kept.topk(k, dim=1)
+    return best, chosen.gather(1, index // block) * block + index % block
+
+
 class _Sentence:
     """The finished hypotheses of one sentence, best first, at most `width` of them."""
 
@@ -136,10 +152,10 @@ def beam_search(
         length = prefixes.size(2) + 1
         width = totals.size(1)
         log_probabilities = log_probabilities.view(len(opened), width, -1)  # (N, W, V)
-        candidates = totals[:, :, None] + log_probabilities
-        _force_end(candidates, [sentences[n].limit <= length for n in opened], eos_id)
+        log_probabilities += totals[:, :, None]  # of each hypothesis and its next token together
+        candidates = _force_end(log_probabilities, [sentences[n].limit <= length for n in opened], eos_id)
         vocabulary = candidates.size(2)
-        values, flat = candidates.flatten(1).topk(min(2 * beam_size, width * vocabulary), dim=1)
+        values, flat = top(candidates.flatten(1), min(2 * beam_size, width * vocabulary))
         parents, tokens = flat // vocabulary, flat % vocabulary
         _collect(sentences, opened, prefixes, values, parents, tokens, log_probabilities, eos_id, beam_size)
 
@@ -161,12 +177,15 @@ def beam_search(
     return [sentence.finished for sentence in sentences]
 
 
-def _force_end(candidates: Tensor, at_limit: list[bool], eos_id: int) -> None:
-    """Leave `</s>` as the only way on where the length limit is reached."""
-    if any(at_limit):
-        forced = torch.full_like(candidates[0, 0], -math.inf)
-        forced[eos_id] = 0.0
-        candidates[torch.tensor(at_limit, device=candidates.device)] += forced
+def _force_end(candidates: Tensor, at_limit: list[bool], eos_id: int) -> Tensor:
+    """Candidates with `</s>` as the only way on where the length limit is reached."""
+    if not any(at_limit):
+        return candidates
+    forced = torch.full_like(candidates[0, 0], -math.inf)
+    forced[eos_id] = 0.0
+    limited = candidates.clone()
+    limited[torch.tensor(at_limit, device=candidates.device)] += forced
+    return limited
 
 
 def _collect(

@@ -7,6 +7,7 @@ emoji) and what has nothing to translate (numbers, punctuation, runs of letters 
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 # Abbreviations that are followed by a name or a number rather than by the end of a sentence.
@@ -89,6 +90,8 @@ def trim(stretch: str) -> list[Piece]:
 
 def _stretches(sentence: str) -> list[str]:
     """Runs of symbols and runs of everything else, in order."""
+    if not any(map(_is_symbol, set(sentence))):
+        return [sentence] if sentence else []
     runs: list[str] = []
     symbolic = False
     for character in sentence:
@@ -101,6 +104,7 @@ def _stretches(sentence: str) -> list[str]:
     return runs
 
 
+@lru_cache(maxsize=4096)
 def _is_symbol(character: str) -> bool:
     return (unicodedata.category(character) in _SYMBOLS and character not in "°©®™") or ord(character) in _SKIN
 
@@ -112,8 +116,9 @@ def has_words(text: str) -> bool:
 
 def tidy(sentence: str) -> str:
     """What the model reads: one space between words, straight quotes, no control or invisible formatting characters."""
-    visible = (c for c in sentence if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf"))
-    return " ".join("".join(visible).translate(_STRAIGHT).split())
+    if not sentence.isprintable():
+        sentence = "".join(c for c in sentence if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf"))
+    return " ".join(sentence.translate(_STRAIGHT).split())
 
 
 def is_capitals(sentence: str) -> bool:

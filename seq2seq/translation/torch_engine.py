@@ -1,6 +1,7 @@
 """The reference engine: the search and the forced pass in torch."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -9,20 +10,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seq2seq.checkpoint import LoadedModel, copy_model
-from seq2seq.data.batching import cut, pad
+from seq2seq.data.batching import pad
+from seq2seq.data.cutting import cut
 from seq2seq.model import ModelTrace, Transformer
 from seq2seq.translation.engine import Engine, Hypothesis
 from seq2seq.translation.search import ModelStepper, beam_search, greedy_search
 
-BATCH_TOKENS = 4096  # padded source tokens, times beam, that are decoded together
+BATCH_TOKENS = 16_384  # padded source tokens, times beam, that are decoded together
 
 
 class TorchEngine(Engine):
     """A loaded model with its search. Stateless between calls, so threads may share it."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self, loaded: LoadedModel, precision: str = "float32") -> None:
         self.tokenizer, self.info = loaded.tokenizer, loaded.info
         self._loaded = loaded
+        # What searches; what is looked into stays in float32.
+        self._searched = loaded.model if precision == "float32" else deepcopy(loaded.model).to(torch.bfloat16)
 
     @property
     def model(self) -> Transformer:
@@ -45,7 +49,7 @@ class TorchEngine(Engine):
         """One batch."""
         bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
         limits = [self.limit(source) for source in sources]
-        stepper = ModelStepper(self.model, self._pad(sources))
+        stepper = ModelStepper(self._searched, self._pad(sources))
         if beam_size == 1:
             return [[best] for best in greedy_search(stepper, limits, bos_id=bos, eos_id=eos, alpha=alpha)]
         return beam_search(stepper, limits, beam_size=beam_size, bos_id=bos, eos_id=eos, alpha=alpha)

@@ -196,12 +196,15 @@ class Translator:
         self.info, self.tokenizer = self.engine.info, self.engine.tokenizer
 
     @classmethod
-    def from_pretrained(cls, name: str | Path | None = None, engine: str = "torch") -> "Translator":
+    def from_pretrained(
+        cls, name: str | Path | None = None, engine: str = "torch", precision: str | None = None
+    ) -> "Translator":
         """The bundled model; or a bundled name, a model folder, or a hub id "owner/name", "owner/name@revision".
 
-        engine "torch", or the faster "ctranslate2" (docs/ctranslate2.md).
+        engine "torch", or the faster "ctranslate2" (docs/ctranslate2.md); precision of its products float32, or with
+        torch bfloat16, with ctranslate2 int8.
         """
-        return cls(open_engine(name, engine))
+        return cls(open_engine(name, engine, precision))
 
     @property
     def model(self) -> "Transformer":
