@@ -19,6 +19,7 @@ from seq2seq.benchmark.players import Case, Outside, Player, PlayerError, Worker
 from seq2seq.benchmark.rounds import Results, Spread, Turn, compare, disturbed
 from seq2seq.benchmark.tables import grid_table, list_table, notes, number, shown
 from seq2seq.benchmark.torch_model import TorchModel
+from seq2seq.benchmark.training import product_flops
 from seq2seq.benchmark.worker import make_task, serve
 from seq2seq.config import ModelConfig
 from seq2seq.errors import UserError
@@ -160,7 +161,7 @@ def test_the_command_of_a_cold_start():
 def test_length_switches_the_attention_of_its_workers(tmp_path, capsys, monkeypatch):
     seen = []
     attend = attention.attend
-    monkeypatch.setattr(attention, "attend_fused", attention.attend_fused)  # put back at the end
+    monkeypatch.setattr(attention, "attend_fastest", attention.attend_fastest)  # put back at the end
     monkeypatch.setattr(attention, "attend", lambda *values: seen.append(len(seen)) or attend(*values))
     file = tmp_path / "speed.json"
     assert (
@@ -487,3 +488,11 @@ def test_memory_rises_and_is_forgotten():
     block = torch.ones(16 * 2**20 // 4)
     assert machine.peak_memory() - before > 12 * 2**20
     del block
+
+
+def test_the_operations_of_an_update_counted_by_hand():
+    shape = ModelConfig(d_model=4, heads=2, d_head=3, ffn=5, encoder_layers=1, decoder_layers=2)
+    # a layer of attention has four matrices of 4 x 6, a feed-forward layer two of 4 x 5
+    a_source = (4 * 24 + 40) + 2 * 2 * 24  # the encoder's layer; keys and values of two cross-attentions
+    a_target = 2 * (4 * 24 + 2 * 24 + 40) + 7 * 4  # self-attention, q and o of cross-attention; 7 pieces
+    assert product_flops(shape, 7, sources=3, targets=2) == 6 * (3 * a_source + 2 * a_target)

@@ -66,6 +66,7 @@ def train(options: Options) -> Iterator[Section]:
     data = " ".join(options.data or [options.dataset])
     title = f"Training: {options.size}, batches of {options.batch_tokens:,} padded tokens, {data}"
     columns = [
+        ("GFLOP/s in products", _mean_of(results, "gflops")),
         ("tokens an update", _mean_of(results, "mean_tokens_per_step")),
         ("updates", final("updates", ",")),
         ("dev loss (nats a token)", final("dev_loss", ".3f")),

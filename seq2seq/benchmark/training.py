@@ -46,6 +46,18 @@ def make_recipe(data: DataConfig, size: str, vocab_size: int, batch_tokens: int,
     )
 
 
+def product_flops(config: ModelConfig, vocab_size: int, sources: int, targets: int) -> int:
+    """Floating-point operations that an update cannot do without: two a weight and token forward, twice that backward.
+
+    Those between queries and keys, some hundredths of them, are left out; so is padding.
+    """
+    width, inner = config.d_model, config.heads * config.head_width
+    feed_forward, projection = 2 * width * config.ffn, width * inner
+    a_source = config.encoder_layers * (4 * projection + feed_forward) + config.decoder_layers * 2 * projection
+    a_target = config.decoder_layers * (6 * projection + feed_forward) + vocab_size * width
+    return 6 * (sources * a_source + targets * a_target)
+
+
 class Learner(Protocol):
     """A model that learns from batches."""
 
@@ -157,16 +169,19 @@ class Training:
     def turn(self, order: Values) -> Values:
         """Whole updates for some seconds, or some number of them; at most until `until` of them are done."""
         most = min(order.get("updates", float("inf")), order.get("until", float("inf")) - self.updates)
-        loss, tokens, done = 0.0, 0, 0
+        loss, tokens, sources, done = 0.0, 0, 0, 0
         with Stopwatch() as watch:
             while done < most and watch.elapsed < order.get("seconds", float("inf")):
                 part = next(self.batches)
                 loss += self.learner.step(part, lr_at(self.updates + 1, self.run.recipe.train, None))
+                sources += int((part.batch.src != self.run.tokenizer.pad_id).sum())
                 tokens, done, self.updates = tokens + part.tokens, done + 1, self.updates + 1
+        flops = product_flops(self.run.recipe.model, len(self.run.tokenizer), sources, tokens)
         return watch.measured() | {
             "updates": done,
             "tokens": tokens,
             "target_tokens_per_s": tokens / watch.seconds,
+            "gflops": flops / watch.seconds / 1e9,
             "mean_tokens_per_step": tokens / max(done, 1),
             "loss": loss / max(tokens, 1),
             "finished": self.updates >= order.get("until", float("inf")),
