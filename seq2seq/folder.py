@@ -3,6 +3,7 @@
 So it needs no torch, and a translator that runs without torch starts without it.
 """
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -20,6 +21,7 @@ WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenize
 CURVES = "curves.png"
 FILES = (WEIGHTS, CONFIG, TOKENIZER, CARD, CURVES)  # of a model folder; the last two may be missing
 CTRANSLATE2 = "ctranslate2"  # folder within an exported model folder: the same model for that engine
+ORIGIN = "origin.sha256"  # in it: the fingerprint of the model that it was made from
 PRETRAINED = Path(__file__).with_name("pretrained")
 BUNDLED = "en-fr"
 
@@ -83,6 +85,13 @@ def load_info(folder: Path) -> ModelInfo:
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise UserError(f"{path} has format_version {version}; this release reads up to {FORMAT_VERSION}: upgrade")
     return validate(ModelInfo, values, str(path))
+
+
+def fingerprint(folder: Path, info: ModelInfo) -> str:
+    """SHA-256 of a model folder's weights and of the shape that they are read in."""
+    digest = hashlib.sha256((folder / WEIGHTS).read_bytes())
+    digest.update(info.model.model_dump_json().encode())
+    return digest.hexdigest()
 
 
 def refuse_existing(folder: Path) -> None:

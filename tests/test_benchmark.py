@@ -496,3 +496,16 @@ def test_the_operations_of_an_update_counted_by_hand():
     a_source = (4 * 24 + 40) + 2 * 2 * 24  # the encoder's layer; keys and values of two cross-attentions
     a_target = 2 * (4 * 24 + 2 * 24 + 40) + 7 * 4  # self-attention, q and o of cross-attention; 7 pieces
     assert product_flops(shape, 7, sources=3, targets=2) == 6 * (3 * a_source + 2 * a_target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "--vocab", "5"], "--vocab: vocab_size = 5: "),
+        (["train", "--contenders", ""], "--contenders '' names none"),
+        (["peak", "--contenders", ""], "--contenders '' names none"),
+    ],
+)
+def test_a_value_that_means_nothing_is_one_line(capsys, arguments, message):
+    assert main(arguments) == 1
+    assert message in capsys.readouterr().err.splitlines()[-1]

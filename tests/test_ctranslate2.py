@@ -212,7 +212,9 @@ def test_the_conversion_is_that_of_ctranslate2_to_the_last_bit(tmp_path, quantiz
 
 def test_an_exported_folder_is_a_model_folder_that_both_engines_load(translator, exported):
     files = {str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file()}
-    converted = {f"{CTRANSLATE2}/{name}" for name in ("model.bin", "config.json", "shared_vocabulary.json")}
+    converted = {
+        f"{CTRANSLATE2}/{name}" for name in ("model.bin", "config.json", "origin.sha256", "shared_vocabulary.json")
+    }
     assert files == {"README.md", "config.json", "curves.png", "model.safetensors", "tokenizer.model"} | converted
     expected = [result.text for result in translator.translate(VARIED, attention=False)]
     for engine in ("torch", "ctranslate2"):
@@ -220,13 +222,30 @@ def test_an_exported_folder_is_a_model_folder_that_both_engines_load(translator,
         assert [result.text for result in found] == expected
 
 
-def test_what_was_exported_is_what_is_run(tmp_path):
+def test_an_export_beside_other_weights_is_refused(tmp_path):
     export(saved(tmp_path / "first"), tmp_path / "fast")
     saved(tmp_path / "second", seed=1)
     (tmp_path / "fast/model.safetensors").write_bytes((tmp_path / "second/model.safetensors").read_bytes())
+    with pytest.raises(UserError, match=r"was made from another model\.safetensors or config\.json: export"):
+        open_engine(tmp_path / "fast", "ctranslate2")
+
+
+def test_an_export_beside_another_shape_is_refused(tmp_path):
+    export(saved(tmp_path / "model"), tmp_path / "fast")
+    path = tmp_path / "fast/config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    settings["model"]["heads"] = 1
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises(UserError, match=r"was made from another model\.safetensors or config\.json: export"):
+        open_engine(tmp_path / "fast", "ctranslate2")
+
+
+def test_an_export_without_weights_beside_it_still_translates(tmp_path):
+    model = saved(tmp_path / "model")
+    export(model, tmp_path / "fast")
+    (tmp_path / "fast/model.safetensors").unlink()
     found = open_engine(tmp_path / "fast", "ctranslate2").search(SOURCES, 1, 1.0)
-    assert found == open_engine(tmp_path / "first", "ctranslate2").search(SOURCES, 1, 1.0)
-    assert found != open_engine(tmp_path / "second", "ctranslate2").search(SOURCES, 1, 1.0)
+    assert found == open_engine(model, "ctranslate2").search(SOURCES, 1, 1.0)
 
 
 def test_int8_is_a_quarter_of_the_size_and_translates_nearly_alike(exported, fast, tmp_path):

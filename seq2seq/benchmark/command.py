@@ -53,8 +53,9 @@ def run(options: argparse.Namespace) -> None:
         measured[section.name] = results.as_json()
         if options.json is not None:
             write_text(options.json, json.dumps(record, indent=1, ensure_ascii=False, default=str) + "\n")
-    if failed and not measured:
-        raise UserError(f"nothing was measured: {failed.label}: {failed.error}")
+    if failed:
+        much = "not everything" if measured else "nothing"
+        raise UserError(f"{much} was measured: {failed.label}: {failed.error}")
 
 
 def say(message: str) -> None:

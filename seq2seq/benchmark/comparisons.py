@@ -55,7 +55,9 @@ def everything(options: Options) -> Iterator[Section]:
 
 def train(options: Options) -> Iterator[Section]:
     """Target tokens a second, and what was learned by them."""
-    names = options.contenders or ",".join(["ours", "ours:float32", "torch", *_installed("hf", "transformers")])
+    names = options.contenders
+    if names is None:
+        names = ",".join(["ours", "ours:float32", "torch", *_installed("hf", "transformers")])
     contenders = parse_contenders(names, training.NAMES, training.PRECISIONS, options.threads)
     players: list[Player] = [Worker(contender, _training_job(contender, options)) for contender in contenders]
     key = "target_tokens_per_s"
@@ -172,7 +174,9 @@ def read_test_set(options: Options) -> TestSet:
 
 
 def _translators(options: Options) -> list[Contender]:
-    names = options.contenders or ",".join(["ours", *_installed("ctranslate2", "ctranslate2")])
+    names = options.contenders
+    if names is None:
+        names = ",".join(["ours", *_installed("ctranslate2", "ctranslate2")])
     return parse_contenders(names, translating.NAMES, translating.PRECISIONS, options.threads)
 
 
@@ -244,7 +248,8 @@ def length(options: Options) -> Iterator[Section]:
 
 def peak_products(options: Options) -> Iterator[Section]:
     """GFLOP/s of products of matrices."""
-    contenders = parse_contenders(options.contenders or ",".join(peak.DTYPES), tuple(peak.DTYPES), (), options.threads)
+    names = ",".join(peak.DTYPES) if options.contenders is None else options.contenders
+    contenders = parse_contenders(names, tuple(peak.DTYPES), (), options.threads)
     players: list[Player] = [Worker(one, {"task": "peak", "precision": one.name}) for one in contenders]
     d_model, ffn = training.SIZES[options.size]
     cases = peak.products(ModelConfig(d_model=d_model, ffn=ffn), options.vocab, options.tokens)

@@ -40,7 +40,7 @@ def make_recipe(data: DataConfig, size: str, vocab_size: int, batch_tokens: int,
     }
     return Recipe(
         model=ModelConfig(d_model=d_model, ffn=ffn, dropout=0.3),
-        tokenizer=TokenizerConfig(vocab_size=vocab_size),
+        tokenizer=validate(TokenizerConfig, {"vocab_size": vocab_size}, "--vocab"),
         data=data,
         train=validate(TrainConfig, settings, "train"),
     )

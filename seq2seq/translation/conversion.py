@@ -18,7 +18,18 @@ from safetensors.numpy import load_file
 
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
-from seq2seq.folder import CONFIG, CTRANSLATE2, TOKENIZER, WEIGHTS, ModelInfo, copy_files, load_info, refuse_existing
+from seq2seq.folder import (
+    CONFIG,
+    CTRANSLATE2,
+    ORIGIN,
+    TOKENIZER,
+    WEIGHTS,
+    ModelInfo,
+    copy_files,
+    fingerprint,
+    load_info,
+    refuse_existing,
+)
 from seq2seq.storage import replacing
 
 MODEL, SETTINGS, VOCABULARY = "model.bin", "config.json", "shared_vocabulary.json"
@@ -34,7 +45,9 @@ Weights = NDArray[np.float32]
 def export(model: Path, output: Path, quantization: str = "float32") -> None:
     """Write a copy of a model folder that also holds what CTranslate2 reads, whole or not at all."""
     refuse_existing(output)
-    files = convert(model, load_info(model), Tokenizer.load(model / TOKENIZER), quantization)
+    info = load_info(model)
+    files = convert(model, info, Tokenizer.load(model / TOKENIZER), quantization)
+    files[ORIGIN] = fingerprint(model, info).encode()
     with replacing(output) as temporary:
         copy_files(model, temporary)
         (temporary / CTRANSLATE2).mkdir()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from seq2seq.data.cutting import cut
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError, first_line
-from seq2seq.folder import CTRANSLATE2, TOKENIZER, copy_folder, load_info
+from seq2seq.folder import CONFIG, CTRANSLATE2, ORIGIN, TOKENIZER, WEIGHTS, copy_folder, fingerprint, load_info
 from seq2seq.translation.engine import Engine, Hypothesis
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class CTranslate2Engine(Engine):
         exported = self.folder / CTRANSLATE2
         if exported.is_dir():
             self._check_vocabulary(exported / "shared_vocabulary.json")
+            self._check_origin(exported / ORIGIN)
             name, files = str(exported), None
         else:
             from seq2seq.translation.conversion import convert
@@ -69,6 +70,13 @@ class CTranslate2Engine(Engine):
             raise UserError(f"{path.parent} is damaged: {first_line(error)}: export the model again") from None
         if pieces != self._pieces:
             raise UserError(f"{path} does not fit {TOKENIZER}: export the model again")
+
+    def _check_origin(self, path: Path) -> None:
+        """Refuse an export that lies beside other weights than it was made from, where there are any."""
+        if not (self.folder / WEIGHTS).is_file():
+            return
+        if not path.is_file() or path.read_text(encoding="utf-8") != fingerprint(self.folder, self.info):
+            raise UserError(f"{path.parent} was made from another {WEIGHTS} or {CONFIG}: export the model again")
 
     def search(self, sources: Sequence[Sequence[int]], beam_size: int, alpha: float) -> list[list[Hypothesis]]:
         """See Engine. CTranslate2 knows one length limit a call: what comes to its own limit is searched again."""
