@@ -29,7 +29,7 @@ from seq2seq.commands.common import CHUNK, check_parent, model_option, search_op
 from seq2seq.errors import UserError, first_line
 from seq2seq.folder import find_model
 
-SHARD_LINES = 4 * CHUNK  # whole chunks: the batches, and so the translations, are those of `seq2seq translate`
+SHARD_LINES = CHUNK  # a whole chunk: the batches, and so the translations, are those of `seq2seq translate`
 MOST_TASKS = 1000  # more shards than these share tasks, because every task costs the driver a little
 
 

@@ -44,9 +44,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             grad_hidden[chunk : chunk + rows] = p @ w
             grad_weight += p.T @ part
         if smoothing:
-            hidden = hidden.to(weight.dtype)
-            total += smoothing * ((hidden * (weight[target] - weight.mean(dim=0))).sum())
-            grad_hidden -= smoothing * weight.mean(dim=0)
+            hidden, mean = hidden.to(weight.dtype), weight.mean(dim=0)
+            total += smoothing * (hidden * (weight[target] - mean)).sum()
+            grad_hidden -= smoothing * mean
             grad_weight -= smoothing / vocabulary * hidden.sum(dim=0)
         ctx.save_for_backward(grad_hidden, grad_weight)
         return total
