@@ -13,6 +13,7 @@ PACKAGE = ROOT / "seq2seq"
 # A module may import from its own part and from parts of a lower level.
 LEVELS = {
     "errors": 0,
+    "memory": 0,
     "storage": 1,
     "config": 1,
     "hub": 1,

@@ -8,7 +8,7 @@ import pytest
 
 COUNT = """
 import resource, sys, torch
-from seq2seq.training.memory import keep_freed_memory
+from seq2seq.memory import keep_freed_memory
 if sys.argv[1] == "kept":
     assert keep_freed_memory()
 for _ in range(10):

@@ -15,9 +15,9 @@ from seq2seq.data.batching import Batch, collate
 from seq2seq.data.cutting import cut
 from seq2seq.data.encoding import encode_pairs
 from seq2seq.errors import UserError
+from seq2seq.memory import keep_freed_memory
 from seq2seq.training.distributed import Group
 from seq2seq.training.loop import Part, stream, train_step
-from seq2seq.training.memory import keep_freed_memory
 from seq2seq.training.objective import lr_at, summed_loss
 from seq2seq.training.run import Run, prepare
 

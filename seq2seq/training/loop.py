@@ -18,9 +18,9 @@ from torch import nn
 from seq2seq.config import Recipe, TrainConfig
 from seq2seq.data.batching import Batch, collate, plan_epoch, share, without_targets
 from seq2seq.errors import UserError
+from seq2seq.memory import keep_freed_memory
 from seq2seq.training.distributed import joined, unsynchronised
 from seq2seq.training.interruption import Interruption, interruptible
-from seq2seq.training.memory import keep_freed_memory
 from seq2seq.training.metrics import Metrics, NoMetrics, say
 from seq2seq.training.objective import lr_at
 from seq2seq.training.run import Run, check_exists, locked, pick_device, prepare

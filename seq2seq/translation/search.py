@@ -1,11 +1,12 @@
 """Greedy search, sampling and beam search over a step function; nothing here knows the model.
 
-Shapes: N sentences still open, W beam width, R rows = N * W, V vocabulary.
+Shapes: N sentences still open, W beam width, R rows = N * W, V vocabulary, k ways on of a row that are looked at.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ class Stepper(Protocol):
     """Partial translations, one a row, that grow by one token a step."""
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Append the newest token of every row, (R,); return log-probabilities of the next one, (R, V), to keep."""
+        """Append the newest token of every row, (R,); return log-probabilities of the next one, (R, V)."""
 
     def select(self, rows: Tensor, sentences: Tensor | None) -> None:
         """Keep these rows in this order; `sentences` names the sentences that stay open, None if all do."""
@@ -41,12 +42,40 @@ class ModelStepper:
         self.state.select(rows, sentences)
 
 
-Choice = Callable[[Tensor], Tensor]  # log-probabilities (R, V) -> chosen tokens (R,)
+Choice = Callable[[Tensor], Tensor]  # log-probabilities (R, V) -> k chosen tokens of every row (R, k)
+
+
+class Ways(NamedTuple):
+    """The ways on that were chosen: all that is kept of a step's log-probabilities."""
+
+    tokens: Tensor  # (R, k)
+    gains: Tensor  # (R, k) their log-probabilities
+    end: Tensor  # (R,) that of `</s>`, chosen or not
+
+
+def ways_on(log_probabilities: Tensor, choice: Choice, eos_id: int) -> Ways:
+    """(R, V) -> what is chosen of every row."""
+    tokens = choice(log_probabilities)
+    return Ways(tokens, log_probabilities.gather(1, tokens), log_probabilities[:, eos_id].clone())
+
+
+def top(values: Tensor, k: int) -> Tensor:
+    """Where the k greatest of every row (R, V) are, greatest first: as `topk`, but quicker on long rows.
+
+    They lie in the k groups with the greatest maxima, so only these are looked at.
+    """
+    groups = next((n for n in range(100, 1100) if n >= 10 * k and values.size(1) % n == 0), values.size(1))
+    grouped = values.view(len(values), -1, groups)  # (R, V / groups, groups); group g holds g, g + groups, ...
+    chosen = grouped.amax(dim=1).topk(min(k, groups), dim=1).indices  # (R, k)
+    kept = grouped.gather(2, chosen[:, None, :].expand(-1, grouped.size(1), -1)).flatten(1)  # (R, V / groups * k)
+    best = kept.topk(min(k, groups), dim=1).indices  # of a row's survivors: group chosen[best % k], place best // k
+    width = chosen.size(1)
+    return best // width * groups + chosen.gather(1, best % width)
 
 
 def most_probable(log_probabilities: Tensor) -> Tensor:
     """The greedy choice."""
-    return log_probabilities.argmax(dim=-1)
+    return top(log_probabilities, 1)
 
 
 def sampled(temperature: float, generator: torch.Generator | None = None) -> Choice:
@@ -54,7 +83,7 @@ def sampled(temperature: float, generator: torch.Generator | None = None) -> Cho
 
     def choose(log_probabilities: Tensor) -> Tensor:
         weights = (log_probabilities / temperature).softmax(dim=-1)
-        return torch.multinomial(weights, 1, generator=generator).squeeze(-1)
+        return torch.multinomial(weights, 1, generator=generator)
 
     return choose
 
@@ -66,9 +95,9 @@ def greedy_search(
     bos_id: int,
     eos_id: int,
     alpha: float = 1.0,
-    choose: Choice = most_probable,
+    choice: Choice = most_probable,
 ) -> list[Hypothesis]:
-    """One token a step, by `choose`, until `</s>`.
+    """One token a step, by `choice`, until `</s>`.
 
     limits[n] is the longest translation of sentence n, `</s>` included.
     """
@@ -78,15 +107,14 @@ def greedy_search(
     opened = list(range(len(limits)))
     newest = torch.full((len(opened),), bos_id)
     while opened:
-        log_probabilities = stepper.advance(newest)
-        newest = choose(log_probabilities)
-        for row, (sentence, token) in enumerate(zip(opened, newest.tolist(), strict=True)):
-            if len(tokens[sentence]) + 1 == limits[sentence] and token != eos_id:
-                newest[row], truncated[sentence] = eos_id, True
-        gained = log_probabilities.gather(1, newest[:, None]).squeeze(1).tolist()
-        for sentence, token, gain in zip(opened, newest.tolist(), gained, strict=True):
-            tokens[sentence].append(token)
-            totals[sentence] += gain
+        ways = ways_on(stepper.advance(newest), choice, eos_id)
+        newest = ways.tokens[:, 0]
+        options = zip(newest.tolist(), ways.gains[:, 0].tolist(), ways.end.tolist(), strict=True)
+        for sentence, (token, gain, end) in zip(opened, options, strict=True):
+            at_limit = len(tokens[sentence]) + 1 == limits[sentence]
+            truncated[sentence] = at_limit and token != eos_id
+            tokens[sentence].append(eos_id if at_limit else token)
+            totals[sentence] += end if at_limit else gain
         left = [row for row, sentence in enumerate(opened) if tokens[sentence][-1] != eos_id]
         if len(left) < len(opened):
             rows = torch.tensor(left, dtype=torch.long, device=newest.device)
@@ -97,22 +125,6 @@ def greedy_search(
         Hypothesis(tuple(ids), total, total / len(ids) ** alpha, cut)
         for ids, total, cut in zip(tokens, totals, truncated, strict=True)
     ]
-
-
-def top(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k greatest of every row (N, L), greatest first, and where they are: as `topk`, but quicker on long rows.
-
-    They lie in the k blocks with the greatest maxima, so only these are sorted.
-    """
-    length = values.size(1)
-    block = next((size for size in range(256, 31, -1) if length % size == 0), length)
-    if length <= 4 * k * block:
-        return values.topk(k, dim=1)
-    blocks = values.reshape(len(values), -1, block)  # (N, L / block, block)
-    chosen = blocks.amax(dim=2).topk(k, dim=1).indices  # (N, k)
-    kept = blocks.gather(1, chosen[:, :, None].expand(-1, -1, block)).flatten(1)  # (N, k * block)
-    best, index = kept.topk(k, dim=1)
-    return best, chosen.gather(1, index // block) * block + index % block
 
 
 class _Sentence:
@@ -144,20 +156,20 @@ def beam_search(
     """
     sentences = [_Sentence(limit, beam_size, alpha) for limit in limits]
     opened = list(range(len(limits)))
-    log_probabilities = stepper.advance(torch.full((len(opened),), bos_id))  # (N, V)
-    device = log_probabilities.device
+    choice = partial(top, k=2 * beam_size)  # a row has at most one way on that is `</s>`, so a full beam goes on
+    chosen = ways_on(stepper.advance(torch.full((len(opened),), bos_id)), choice, eos_id)
+    device = chosen.gains.device
     totals = torch.zeros(len(opened), 1, device=device)  # (N, W), W = 1 at first
     prefixes = torch.empty(len(opened), 1, 0, dtype=torch.long, device=device)  # (N, W, length)
     while opened:
-        length = prefixes.size(2) + 1
-        width = totals.size(1)
-        log_probabilities = log_probabilities.view(len(opened), width, -1)  # (N, W, V)
-        log_probabilities += totals[:, :, None]  # of each hypothesis and its next token together
-        candidates = _force_end(log_probabilities, [sentences[n].limit <= length for n in opened], eos_id)
-        vocabulary = candidates.size(2)
-        values, flat = top(candidates.flatten(1), min(2 * beam_size, width * vocabulary))
-        parents, tokens = flat // vocabulary, flat % vocabulary
-        _collect(sentences, opened, prefixes, values, parents, tokens, log_probabilities, eos_id, beam_size)
+        length, width = prefixes.size(2) + 1, totals.size(1)
+        at_limit = torch.tensor([sentences[n].limit <= length for n in opened], device=device)
+        allowed = _force_end(chosen, at_limit.repeat_interleave(width), eos_id)
+        k = allowed.tokens.size(1)
+        candidates = (totals[:, :, None] + allowed.gains.view(-1, width, k)).flatten(1)  # (N, W * k)
+        values, flat = candidates.topk(min(2 * beam_size, width * k), dim=1)
+        parents, tokens = flat // k, allowed.tokens.view(-1, width * k).gather(1, flat)
+        _collect(sentences, opened, prefixes, values, parents, tokens, chosen.tokens[:, 0], eos_id, beam_size)
 
         # The best beam_size candidates that go on: sorting by "is </s>" is stable, so scores stay in order.
         values = values.masked_fill(tokens == eos_id, -math.inf)
@@ -173,19 +185,18 @@ def beam_search(
         prefixes = torch.cat([history, tokens[:, :, None]], dim=2)
         stepper.select((keep[:, None] * width + parents).flatten(), keep if len(left) < len(opened) else None)
         opened = [opened[i] for i in left]
-        log_probabilities = stepper.advance(tokens.flatten())
+        chosen = ways_on(stepper.advance(tokens.flatten()), choice, eos_id)
     return [sentence.finished for sentence in sentences]
 
 
-def _force_end(candidates: Tensor, at_limit: list[bool], eos_id: int) -> Tensor:
-    """Candidates with `</s>` as the only way on where the length limit is reached."""
-    if not any(at_limit):
-        return candidates
-    forced = torch.full_like(candidates[0, 0], -math.inf)
-    forced[eos_id] = 0.0
-    limited = candidates.clone()
-    limited[torch.tensor(at_limit, device=candidates.device)] += forced
-    return limited
+def _force_end(chosen: Ways, at_limit: Tensor, eos_id: int) -> Ways:
+    """`</s>` as the only way on of the rows, at_limit (R,), that have come to their length limit."""
+    if not at_limit.any():
+        return chosen
+    tokens, gains = chosen.tokens.clone(), chosen.gains.masked_fill(at_limit[:, None], -math.inf)
+    tokens[at_limit, 0] = eos_id
+    gains[at_limit, 0] = chosen.end[at_limit]
+    return Ways(tokens, gains, chosen.end)
 
 
 def _collect(
@@ -195,16 +206,19 @@ def _collect(
     values: Tensor,
     parents: Tensor,
     tokens: Tensor,
-    log_probabilities: Tensor,
+    favourites: Tensor,
     eos_id: int,
     beam_size: int,
 ) -> None:
-    """Hand every `</s>` among a sentence's best `beam_size` candidates to its finished hypotheses."""
+    """Hand every `</s>` among a sentence's best `beam_size` candidates to its finished hypotheses.
+
+    favourites (R,): the most probable token of every row, whatever its length limit forces upon it.
+    """
     ended = (tokens[:, :beam_size] == eos_id) & (values[:, :beam_size] > -math.inf)
-    length = prefixes.size(2) + 1
+    length, width = prefixes.size(2) + 1, prefixes.size(1)
     for i, rank in ended.nonzero().tolist():
         sentence = sentences[opened[i]]
-        parent = parents[i, rank]
+        parent = int(parents[i, rank])
         # Where the limit forced `</s>` upon a hypothesis that would have gone on, its translation is cut.
-        truncated = length >= sentence.limit and int(log_probabilities[i, parent].argmax()) != eos_id
+        truncated = length >= sentence.limit and int(favourites[i * width + parent]) != eos_id
         sentence.add([*prefixes[i, parent].tolist(), eos_id], values[i, rank].item(), truncated)

@@ -12,6 +12,7 @@ from torch import Tensor
 from seq2seq.checkpoint import LoadedModel, copy_model
 from seq2seq.data.batching import pad
 from seq2seq.data.cutting import cut
+from seq2seq.memory import keep_freed_memory
 from seq2seq.model import ModelTrace, Transformer
 from seq2seq.translation.engine import Engine, Hypothesis
 from seq2seq.translation.search import ModelStepper, beam_search, greedy_search
@@ -25,6 +26,7 @@ class TorchEngine(Engine):
     def __init__(self, loaded: LoadedModel, precision: str = "float32") -> None:
         self.tokenizer, self.info = loaded.tokenizer, loaded.info
         self._loaded = loaded
+        keep_freed_memory()
         # What searches; what is looked into stays in float32.
         self._searched = loaded.model if precision == "float32" else deepcopy(loaded.model).to(torch.bfloat16)
 

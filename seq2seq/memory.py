@@ -9,10 +9,10 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # mallopt(3)
 def keep_freed_memory() -> bool:
     """Tell glibc to hand out large blocks from the heap, and to keep the heap at its size; whether it took it.
 
-    A training step frees and asks for the same tensors again and again. By default glibc maps blocks of some
-    megabytes anew each time, and the system has to clear every page of them, which costs more than the arithmetic on
-    them. The process keeps what it once needed, so its peak is as before and it stays there. With another C library
-    or allocator nothing changes.
+    A step of training or translating frees and asks for the same tensors again and again. By default glibc maps
+    blocks of some megabytes anew each time, and the system has to clear every page of them, which costs more than the
+    arithmetic on them. It holds for the whole process, which keeps what it once needed: its peak is as before, and it
+    stays there. With another C library or allocator nothing changes.
     """
     if os.name != "posix":
         return False
