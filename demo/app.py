@@ -1,13 +1,21 @@
 """The demo with the bundled model: `python demo/app.py`, or a Space. The environment may set host and port."""
 
 import os
+import sys
 
 from seq2seq import Translator
 from seq2seq.demo import launch
+from seq2seq.errors import exit_status
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Serve the page until Ctrl+C."""
     launch(
         Translator.from_pretrained(),
         host=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"),
         port=int(os.environ.get("GRADIO_SERVER_PORT", "7860")),
     )
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status("demo", main))

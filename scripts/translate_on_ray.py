@@ -25,29 +25,19 @@ from seq2seq.bulk.inputs import check_inputs
 from seq2seq.bulk.job import Job, check_record, fingerprint, only_driver
 from seq2seq.bulk.shards import clear, cut, is_cut, missing, publish, shard_names
 from seq2seq.bulk.worker import Worker
-from seq2seq.commands.common import CHUNK, check_parent, model_option, search_options
-from seq2seq.errors import UserError, first_line
+from seq2seq.commands.common import CHUNK, OutputPath, check_parent, model_option, search_options
+from seq2seq.errors import UserError, exit_status, first_line
 from seq2seq.folder import find_model
 
+PROGRAM = "translate_on_ray"
 SHARD_LINES = CHUNK  # a whole chunk: the batches, and so the translations, are those of `seq2seq translate`
 MOST_TASKS = 1000  # more shards than these share tasks, because every task costs the driver a little
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the script; returns its exit status, as `seq2seq` has it."""
-    options = build_parser().parse_args(arguments)
-    try:
-        run(options)
-    except UserError as error:
-        say(str(error))
-        return 1
-    except KeyboardInterrupt:
-        say("interrupted; the same command goes on with the shards that are missing")
-        return 130
-    except OSError as error:
-        say(f"{error.filename or 'system'}: {error.strerror or error}")
-        return 1
-    return 0
+    interrupted = "interrupted; the same command goes on with the shards that are missing"
+    return exit_status(PROGRAM, lambda: run(build_parser().parse_args(arguments)), interrupted, prints_results=False)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -59,7 +49,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--input", type=Path, nargs="+", required=True, metavar="FILE", help="text (also .gz) or .parquet, in order")
-    add("--output", type=Path, required=True, metavar="OUT", help="text file; a folder for Parquet or OUT.parquet")
+    output = "text file; a folder for Parquet or OUT.parquet"
+    add("--output", action=OutputPath, required=True, metavar="OUT", help=output)
     add("--column", default="text", help="column of a Parquet file that is translated (default: text)")
     model_option(parser)
     search_options(parser)
@@ -93,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
 
 def say(message: str) -> None:
     """One line to the person who waits."""
-    print(f"translate_on_ray: {message}", file=sys.stderr, flush=True)
+    print(f"{PROGRAM}: {message}", file=sys.stderr, flush=True)
 
 
 # What was asked for

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
@@ -23,6 +22,8 @@ from seq2seq.folder import (
     copy_folder,
     find_model,
     load_info,
+    misfit,
+    read_weights,
     refuse_existing,
 )
 from seq2seq.model import Transformer
@@ -71,20 +72,12 @@ def load_model(name: str | Path | None = None) -> LoadedModel:
 
 def load_weights(folder: Path, model: Transformer) -> dict[str, Tensor]:
     """Read the weights in float32 and hold them against the shapes that the model expects."""
-    path = folder / WEIGHTS
-    if not path.is_file():
-        raise UserError(f"{folder} is not a model folder: {WEIGHTS} is missing")
-    try:
-        weights = {name: value.float() for name, value in load_file(path).items()}
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
-    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in weights.items()}
-    wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-    if wrong:
-        name = wrong[0]
-        rule = f"{expected.get(name, 'no such weight')} by {CONFIG} and {TOKENIZER}"
-        raise UserError(f"{path} does not fit: {name} is {found.get(name, 'missing')}, expected {rule}")
+    weights = {name: value.float() for name, value in read_weights(folder, load_file).items()}
+    expected = {name: value.shape for name, value in model.state_dict().items()}
+    found = {name: value.shape for name, value in weights.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise misfit(folder, name, found.get(name), expected.get(name))
     return weights
 
 

@@ -6,15 +6,17 @@ So it needs no torch, and a translator that runs without torch starts without it
 import hashlib
 import json
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import Field, model_validator
+from safetensors import SafetensorError
 
 from seq2seq import hub
 from seq2seq.config import DecodeConfig, ModelConfig, Section, validate
 from seq2seq.errors import UserError
-from seq2seq.storage import replacing
+from seq2seq.storage import obstacle, replacing
 
 FORMAT_VERSION = 1
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.model", "README.md"
@@ -24,6 +26,8 @@ CTRANSLATE2 = "ctranslate2"  # folder within an exported model folder: the same 
 ORIGIN = "origin.sha256"  # in it: the fingerprint of the model that it was made from
 PRETRAINED = Path(__file__).with_name("pretrained")
 BUNDLED = "en-fr"
+
+Weight = TypeVar("Weight")
 
 
 class AlignmentChoice(Section):
@@ -87,6 +91,24 @@ def load_info(folder: Path) -> ModelInfo:
     return validate(ModelInfo, values, str(path))
 
 
+def read_weights(folder: Path, load: Callable[[Path], dict[str, Weight]]) -> dict[str, Weight]:
+    """The weights by name, as one of safetensors' loaders gives them."""
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise UserError(f"{folder} is not a model folder: {WEIGHTS} is missing")
+    try:
+        return load(path)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+
+
+def misfit(folder: Path, name: str, found: Sequence[int] | None, expected: Sequence[int] | None) -> UserError:
+    """A weight that has another shape than expected; None where there is, or should be, no such weight."""
+    shape = "missing" if found is None else tuple(found)
+    rule = "no such weight" if expected is None else tuple(expected)
+    return UserError(f"{folder / WEIGHTS} does not fit: {name} is {shape}, expected {rule} by {CONFIG} and {TOKENIZER}")
+
+
 def fingerprint(folder: Path, info: ModelInfo) -> str:
     """SHA-256 of a model folder's weights and of the shape that they are read in."""
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes())
@@ -98,6 +120,8 @@ def refuse_existing(folder: Path) -> None:
     """A model is written as a new folder: refuse one that holds something, before any work is done."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists already: name a new folder")
+    if found := obstacle(folder):
+        raise UserError(f"{folder} cannot be made: {found} is not a folder")
 
 
 def copy_folder(model: Path, folder: Path) -> None:

@@ -56,6 +56,12 @@ def replacing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def obstacle(folder: Path) -> Path | None:
+    """What stands where a folder is to be made and is none: the path itself, or one above it."""
+    nearest = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), folder.parent)
+    return None if nearest.is_dir() else nearest
+
+
 def discard(folder: Path) -> None:
     """Delete a folder; whoever looks sees it whole or not at all."""
     doomed = _hidden(folder, "old")

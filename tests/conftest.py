@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+import torch
+from benchmarks import Here
 from hypothesis import settings
 from small import tiny_recipe, write_corpus
 from trainings import UPDATES, small_and_quiet
 
 from seq2seq import Translator
+from seq2seq.benchmark import comparisons, rounds
 from seq2seq.config import Recipe
+from seq2seq.folder import BUNDLED, PRETRAINED
 from seq2seq.training.loop import train
+from seq2seq.translation.conversion import export
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -27,6 +32,20 @@ settings.load_profile("repository")
 def translator() -> Translator:
     """The bundled English-French model."""
     return Translator.from_pretrained()
+
+
+@pytest.fixture(scope="session")
+def fast() -> Translator:
+    """The same by CTranslate2, converted as it is loaded."""
+    return Translator.from_pretrained(engine="ctranslate2")
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as `seq2seq export` writes it."""
+    folder = tmp_path_factory.mktemp("exported") / "fast"
+    export(PRETRAINED / BUNDLED, folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -90,3 +109,18 @@ def one_loaded_model(translator: Translator, monkeypatch: pytest.MonkeyPatch) ->
         return translator if bundled else load(name, engine, precision)
 
     monkeypatch.setattr(Translator, "from_pretrained", from_pretrained)
+
+
+@pytest.fixture
+def restless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The benchmark does not wait before a turn."""
+    monkeypatch.setattr(rounds, "SETTLE", 0)
+
+
+@pytest.fixture
+def here(restless: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The benchmark's workers are in this process: a torch that is imported once."""
+    monkeypatch.setattr(comparisons, "Worker", Here)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)

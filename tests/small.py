@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from seq2seq.checkpoint import LoadedModel
+from seq2seq.checkpoint import LoadedModel, save_model
 from seq2seq.config import DataConfig, DecodeConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import BOS, EOS, PAD, Tokenizer
@@ -174,6 +174,13 @@ def loaded_model(seed: int = 0, decode: DecodeConfig | None = None, **changes: A
     """A random model in float32 with the tokenizer of the sixty pairs."""
     model = random_model(len(tokenizer()), seed, torch.float32, **changes).requires_grad_(False)
     return LoadedModel(model, tokenizer(), model_info(model.config, decode=decode or DecodeConfig()))
+
+
+def saved_model(folder: Path, seed: int = 0, decode: DecodeConfig | None = None, **changes: Any) -> Path:
+    """The same as a model folder."""
+    loaded = loaded_model(seed, decode, **changes)
+    save_model(folder, loaded.model.state_dict(), loaded.tokenizer, loaded.info, card="# A card\n")
+    return folder
 
 
 def source_ids(pairs: list[Pair]) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,38 @@ def test_a_users_mistake_is_one_line_and_status_1(
     assert err.count("\n") == 1
     assert says in err
     assert list(tmp_path.iterdir()) == []
+
+
+WRITERS = {
+    "translate": ["translate", "Hi."],
+    "evaluate": ["evaluate", "--dataset", "sample"],
+    "inspect": ["inspect", "Hi."],
+    "data": ["data", str(RECIPE)],
+    "train": ["train", str(RECIPE)],
+    "average": ["average", "en-fr"],
+    "export": ["export", "--format", "ctranslate2"],
+}
+
+
+@pytest.mark.parametrize("command", WRITERS)
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("", "--output '' is empty: name where to write"),
+        ("notes/x.html", "notes/x.html(:| cannot be made:) (notes is|.*notes does not exist)"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused(
+    command: str, output: str, says: str, capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "notes", "a file")
+    assert main([*WRITERS[command], "--output", output]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert re.search(says, err)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 
 def test_an_unknown_key_of_a_recipe_is_refused_before_anything_is_written(

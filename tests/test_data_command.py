@@ -68,7 +68,7 @@ def test_a_recipe_is_reported_on_with_its_settings_overridden(tsv: Path, tmp_pat
         (["b.tsv", "--set", "data.max_words=3"], "--set goes with a recipe"),
         (["missing.toml"], "recipe missing.toml does not exist"),
         (["b.tsv", "--source-language", ""], "b.tsv"),
-        (["b.tsv", "--output", __file__], "is a file; the report needs a folder"),
+        (["b.tsv", "--output", __file__], "is a file, not a folder"),
     ],
 )
 def test_wrong_use_is_one_line(arguments: list[str], message: str, capsys: Captured) -> None:

@@ -241,6 +241,8 @@ def test_without_ray_one_line_says_how_to_install_it(
         (["--input", "a.parquet", "--column", "txt"], "no column 'txt': choose --column from page, text, from"),
         (["--output", "a.en"], "a.en exists, and this job did not write it"),
         (["--output", "nowhere/out"], "does not exist"),
+        (["--output", "a.en/out"], "does not exist"),
+        (["--output", ""], "--output '' is empty: name where to write"),
         (["--model", "en-xx"], "'en-xx' is neither"),
         (["--beam-size", "0"], "beam_size 0"),
         (["--length-penalty", "-1"], "length_penalty -1.0"),

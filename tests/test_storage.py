@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq import storage
-from seq2seq.storage import discard, replacing, sweep, write_file, write_text
+from seq2seq.storage import discard, obstacle, replacing, sweep, write_file, write_text
 
 EITHER = pytest.mark.parametrize("native", [True, False], ids=["exchange", "two renames"])
 
@@ -159,3 +159,18 @@ def test_a_file_is_on_disk_before_it_gets_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", lambda path, target: order.append("rename"))
     write_file(tmp_path / "file", [b"text"])
     assert order == ["flush", "rename", "flush"]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("new", None), ("new/deep", None), ("runs", None), (".", None), ("runs/model/old", "runs/model/old")]
+    + [(f"runs/model/old/{rest}", "runs/model/old") for rest in ("x", "x/y")]
+    + [("link", "link"), ("link/x", "link")],
+)
+def test_what_stands_in_the_way_of_a_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, expected: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("nowhere")
+    assert obstacle(Path(path)) == (expected and Path(expected))
+    assert obstacle(tmp_path / path) == (expected and tmp_path / expected)

@@ -10,30 +10,20 @@ from typing import Any
 from seq2seq.benchmark import machine
 from seq2seq.benchmark.options import build_parser, check
 from seq2seq.benchmark.tables import header, notes
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, exit_status
 from seq2seq.storage import write_text
+
+PROGRAM = "benchmark"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns its exit status, as `seq2seq` has it."""
-    options = build_parser().parse_args(arguments)
-    try:
-        check(options)
-        run(options)
-    except UserError as error:
-        say(str(error))
-        return 1
-    except KeyboardInterrupt:
-        say("interrupted")
-        return 130
-    except OSError as error:
-        say(f"{error.filename or 'system'}: {error.strerror or error}")
-        return 1
-    return 0
+    return exit_status(PROGRAM, lambda: run(build_parser().parse_args(arguments)))
 
 
 def run(options: argparse.Namespace) -> None:
     """The tables go to stdout as they come, everything to the JSON file."""
+    check(options)
     options.say = say
     facts = machine.facts(options.threads)
     kinds = (str, int, float, list, Path)
@@ -60,4 +50,4 @@ def run(options: argparse.Namespace) -> None:
 
 def say(message: str) -> None:
     """One line to the person who waits."""
-    print(f"benchmark: {message}", file=sys.stderr, flush=True)
+    print(f"{PROGRAM}: {message}", file=sys.stderr, flush=True)

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,7 +37,7 @@ class Case:
         return replace(self, order=rest | {self.shared: measured[self.shared]})
 
 
-class Player:
+class Player(ABC):
     """One row of a table: its turns, and what ended them if something did."""
 
     leads = False  # whether the others of a round may have to do as much as it did
@@ -48,17 +49,17 @@ class Player:
         self.error: str | None = None
         self.finished = False  # has done all that was asked for, before the last round
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027  # most need not
         """Get ready."""
 
+    @abstractmethod
     def turn(self, number: int, case: Case) -> Values:
         """One turn, in round `number` from 1; what was measured."""
-        raise NotImplementedError
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027
         """Fill `final` after the last round."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """End whatever still runs."""
 
 

@@ -46,6 +46,16 @@ def search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--length-penalty", type=float, metavar="A", help="score = log-probability / length ** A")
 
 
+class OutputPath(argparse.Action):
+    """A path to write to; never an empty one, which a script's unset variable is and `Path` takes for this folder."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        """Keep it as a path."""
+        if not values:
+            raise UserError(f"{option_string} '' is empty: name where to write")
+        setattr(namespace, self.dest, Path(values))
+
+
 def write_lines(lines: Iterator[str], path: Path | None) -> None:
     """Lines to stdout as they come, or to a file that appears when it is complete."""
     encoded = (line.encode("utf-8", "replace") + b"\n" for line in lines)
@@ -76,3 +86,9 @@ def check_parent(path: Path, option: str = "--output") -> None:
         raise UserError(f"{option} {path}: folder {path.parent} does not exist")
     if path.is_dir():
         raise UserError(f"{option} {path} is a folder, not a file")
+
+
+def check_folder(path: Path, option: str = "--output") -> None:
+    """Refuse an output folder that could not be made, before any work is done."""
+    if found := storage.obstacle(path):
+        raise UserError(f"{option} {path}: {found} is a file, not a folder")

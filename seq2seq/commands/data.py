@@ -2,13 +2,12 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seq2seq.config import DataConfig
 
-from seq2seq.commands.common import declare, write_lines
+from seq2seq.commands.common import OutputPath, check_folder, declare, write_lines
 from seq2seq.errors import UserError
 from seq2seq.storage import write_text
 
@@ -32,14 +31,14 @@ def add_data(commands: Any) -> None:
     parser.add_argument("--source-language", metavar="CODE", help="of files (default: en)")
     parser.add_argument("--target-language", metavar="CODE", help="of files (default: fr)")
     parser.add_argument("--json", action="store_true", help="the report as one JSON object")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write data.txt and data.json there, too")
+    parser.add_argument("--output", action=OutputPath, metavar="DIR", help="write data.txt and data.json there, too")
 
 
 def data(options: argparse.Namespace) -> None:
     """`seq2seq data`."""
     config = _config(options)
-    if options.output is not None and options.output.exists() and not options.output.is_dir():
-        raise UserError(f"--output {options.output} is a file; the report needs a folder")
+    if options.output is not None:
+        check_folder(options.output)
     from seq2seq.data.corpus import examine
 
     corpus = examine(config)

@@ -1,10 +1,9 @@
 """`seq2seq export`: a model in the form of another engine."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from seq2seq.commands.common import declare, model_option
+from seq2seq.commands.common import OutputPath, declare, model_option
 
 
 def add_export(commands: Any) -> None:
@@ -19,7 +18,7 @@ def add_export(commands: Any) -> None:
     )
     model_option(parser)
     parser.add_argument("--format", required=True, choices=["ctranslate2"], help="of the engine")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="new model folder")
+    parser.add_argument("--output", action=OutputPath, required=True, metavar="DIR", help="new model folder")
     parser.add_argument(
         "--quantization",
         default="float32",

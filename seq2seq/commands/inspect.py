@@ -2,10 +2,9 @@
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from seq2seq.commands.common import check_parent, declare, model_option, write_file
+from seq2seq.commands.common import OutputPath, check_parent, declare, model_option, write_file
 from seq2seq.errors import UserError
 
 
@@ -23,7 +22,9 @@ def add_inspect(commands: Any) -> None:
     parser.add_argument("--view", default="cross", help="cross (default), encoder or decoder")
     parser.add_argument("--layer", type=int, metavar="L", help="0-based; default: the layer that aligns best")
     parser.add_argument("--head", type=int, metavar="H", help="0-based; default: mean over heads")
-    parser.add_argument("--output", type=Path, metavar="FILE", help=".html, .png or .json (default: a table here)")
+    parser.add_argument(
+        "--output", action=OutputPath, metavar="FILE", help=".html, .png or .json (default: a table here)"
+    )
     parser.add_argument("--beam-size", type=int, metavar="N", help="hypotheses kept; 1 is greedy")
 
 

@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from seq2seq.commands.common import declare
-from seq2seq.errors import UserError
+from seq2seq.commands.common import OutputPath, check_folder, declare
 
 
 def add_train(commands: Any) -> None:
@@ -15,7 +14,9 @@ def add_train(commands: Any) -> None:
     )
     parser.add_argument("recipe", metavar="CONFIG", type=Path, help="TOML recipe")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="run folder (default: runs/ and the recipe's name)")
+    parser.add_argument(
+        "--output", action=OutputPath, metavar="DIR", help="run folder (default: runs/ and the recipe's name)"
+    )
     parser.add_argument("--resume", action="store_true", help="go on from the run's last checkpoint")
     parser.add_argument("--resume-from", type=int, metavar="UPDATE", help="go on from the checkpoint of that update")
 
@@ -28,9 +29,8 @@ def train(options: argparse.Namespace) -> None:
     from seq2seq.training.distributed import is_first
     from seq2seq.training.loop import train as run
 
-    if options.output is not None and options.output.exists() and not options.output.is_dir():
-        raise UserError(f"--output {options.output} is a file; a run needs a folder")
     folder = options.output or Path("runs") / options.recipe.stem
+    check_folder(folder)
     best = run(recipe, folder, options.resume, options.resume_from)
     if is_first():
         print(best)
@@ -46,14 +46,14 @@ def add_average(commands: Any) -> None:
         "seq2seq average runs/en-fr/checkpoints/* --output runs/en-fr/averaged",
     )
     parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CHECKPOINT", help="model folders")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="new model folder")
+    parser.add_argument("--output", action=OutputPath, required=True, metavar="DIR", help="new model folder")
 
 
 def average(options: argparse.Namespace) -> None:
     """`seq2seq average`."""
     from seq2seq.checkpoint import average_models
+    from seq2seq.folder import refuse_existing
 
-    if options.output.exists():
-        raise UserError(f"--output {options.output} exists already")
+    refuse_existing(options.output)
     average_models(options.checkpoints, options.output)
     print(options.output)

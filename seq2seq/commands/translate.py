@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seq2seq.translation.translator import Translation
 
-from seq2seq.commands.common import CHUNK, declare, engine_option, model_option, search_options, write_lines
+from seq2seq.commands.common import CHUNK, OutputPath, declare, engine_option, model_option, search_options, write_lines
 from seq2seq.errors import UserError
 
 
@@ -29,7 +29,7 @@ def add_translate(commands: Any) -> None:
     model_option(parser)
     engine_option(parser)
     parser.add_argument("--input", type=Path, metavar="FILE", help="read lines from a file")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write to a file; it appears when complete")
+    parser.add_argument("--output", action=OutputPath, metavar="FILE", help="write to a file; it appears when complete")
     search_options(parser)
     parser.add_argument("--n-best", type=int, default=1, metavar="N", help="lines of: n TAB rank TAB score TAB text")
     parser.add_argument("--json", action="store_true", help="one JSON object per input line, with words and alignment")

@@ -13,21 +13,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
 from seq2seq.folder import (
-    CONFIG,
     CTRANSLATE2,
     ORIGIN,
     TOKENIZER,
-    WEIGHTS,
     ModelInfo,
     copy_files,
     fingerprint,
     load_info,
+    misfit,
+    read_weights,
     refuse_existing,
 )
 from seq2seq.storage import replacing
@@ -59,7 +58,7 @@ def convert(model: Path, info: ModelInfo, tokenizer: Tokenizer, quantization: st
     """The files of a CTranslate2 model, by name."""
     if quantization not in QUANTIZATIONS:
         raise UserError(f"quantization {quantization!r} is not one of {', '.join(QUANTIZATIONS)}")
-    variables = _Conversion(_read(model / WEIGHTS), info, len(tokenizer), model / WEIGHTS).variables()
+    variables = _Conversion(model, info, len(tokenizer)).variables()
     if quantization == "int8":
         variables = _quantized(variables)
     tied = "decoder/embeddings/weight"
@@ -74,21 +73,12 @@ def convert(model: Path, info: ModelInfo, tokenizer: Tokenizer, quantization: st
     }
 
 
-def _read(path: Path) -> dict[str, Weights]:
-    if not path.is_file():
-        raise UserError(f"{path.parent} is not a model folder: {WEIGHTS} is missing")
-    try:
-        return {name: weight.astype(np.float32) for name, weight in load_file(path).items()}
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
-
-
 class _Conversion:
     """Our names and shapes to CTranslate2's: every weight is taken once, and none may be left."""
 
-    def __init__(self, weights: dict[str, Weights], info: ModelInfo, vocabulary: int, path: Path) -> None:
-        self.weights, self.path = weights, path
-        self.shape, self.decode, self.vocabulary = info.model, info.decode, vocabulary
+    def __init__(self, folder: Path, info: ModelInfo, vocabulary: int) -> None:
+        self.weights = {name: weight.astype(np.float32) for name, weight in read_weights(folder, load_file).items()}
+        self.folder, self.shape, self.decode, self.vocabulary = folder, info.model, info.decode, vocabulary
         self.found: dict[str, Array] = {}
 
     def variables(self) -> dict[str, Array]:
@@ -104,7 +94,7 @@ class _Conversion:
             for layer in range(layers):
                 self._layer(f"{stack}/layer_{layer}", f"{stack}.{layer}", crossed=stack == "decoder")
         for name, weight in sorted(self.weights.items()):
-            raise self._misfit(name, weight.shape, None)
+            raise misfit(self.folder, name, weight.shape, None)
         return self.found
 
     def _layer(self, theirs: str, ours: str, crossed: bool) -> None:
@@ -136,12 +126,8 @@ class _Conversion:
     def _take(self, name: str, *shape: int) -> Weights:
         weight = self.weights.pop(name, None)
         if weight is None or weight.shape != shape:
-            raise self._misfit(name, None if weight is None else weight.shape, shape)
+            raise misfit(self.folder, name, None if weight is None else weight.shape, shape)
         return weight
-
-    def _misfit(self, name: str, found: tuple[int, ...] | None, expected: tuple[int, ...] | None) -> UserError:
-        rule = f"{expected or 'no such weight'} by {CONFIG} and {TOKENIZER}"
-        return UserError(f"{self.path} does not fit: {name} is {found or 'missing'}, expected {rule}")
 
 
 def sinusoids(length: int, d_model: int) -> Weights:
