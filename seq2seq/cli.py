@@ -4,42 +4,30 @@ Exit status: 0 done, 1 a user's error in one line, 2 wrong usage, 130 interrupte
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from seq2seq import __version__
 from seq2seq.commands.data import add_data
 from seq2seq.commands.demo import add_demo
-from seq2seq.commands.evaluate import add_evaluate, add_score
+from seq2seq.commands.evaluate import add_evaluate
 from seq2seq.commands.export import add_export
 from seq2seq.commands.inspect import add_inspect
+from seq2seq.commands.score import add_score
 from seq2seq.commands.train import add_average, add_train
 from seq2seq.commands.translate import add_translate
-from seq2seq.errors import UserError
+from seq2seq.errors import exit_status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    parser = build_parser()
-    options = parser.parse_args(arguments)
-    try:
-        options.run(options)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except UserError as error:
-        print(f"seq2seq: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        # The reader has gone (as in `| head`): not an error, but Python must not flush again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print("seq2seq: interrupted", file=sys.stderr)
-        return 130
-    except OSError as error:
-        print(f"seq2seq: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status("seq2seq", lambda: run(arguments))
+
+
+def run(arguments: Sequence[str] | None) -> None:
+    """The subcommand that the arguments name."""
+    options = build_parser().parse_args(arguments)
+    options.run(options)
 
 
 def build_parser() -> argparse.ArgumentParser:

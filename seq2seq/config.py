@@ -1,7 +1,7 @@
 """Every setting of a recipe, typed and validated.
 
-A recipe is one TOML file with the sections ``[model] [tokenizer] [data] [train] [decode]``. Nothing is guessed:
-an unknown key or a value of the wrong type is refused at load, with the nearest valid name.
+A recipe is one TOML file with the sections ``[model] [tokenizer] [data] [variation] [train] [decode]``. Nothing is
+guessed: an unknown key or a value of the wrong type is refused at load, with the nearest valid name.
 """
 
 import difflib
@@ -70,6 +70,11 @@ class DataConfig(Section):
     )
     dev: list[str] = Field([], description="as train; without it the split rule of docs/data.md decides")
     test: list[str] = Field([], description="as train; without it the split rule of docs/data.md decides")
+    extra: list[str] = Field(
+        [], description="further training pairs: sample, tatoeba, multi30k, or one file of pairs in a form of train"
+    )
+    mark_extra: bool = Field(False, description="begin the source of extra pairs with <s>: tagged, so told apart")
+    repeat: int = Field(1, ge=1, description="times that an epoch goes through the corpus's own training pairs")
     max_words: int = Field(100, ge=1, description="training pairs with a longer side are dropped")
     max_ratio: float = Field(4.0, ge=1, description="training pairs whose lengths differ by more are dropped")
     drop_copies: bool = Field(True, description="drop training pairs whose sides are equal")
@@ -81,9 +86,31 @@ class DataConfig(Section):
         return self
 
 
+class VariationConfig(Section):
+    """How training pairs vary from epoch to epoch, each a share from 0 to 1; 0 is never."""
+
+    lower_case: float = Field(0.0, ge=0, le=1, description="of sources typed in lower case throughout")
+    no_final_mark: float = Field(0.0, ge=0, le=1, description="of pairs without the mark that ends both sides")
+    other_quotes: float = Field(0.0, ge=0, le=1, description="of sources with typographic quotes for straight ones")
+    typing_errors: float = Field(0.0, ge=0, le=1, description="of sources with a letter wrong, missing or too many")
+    joined: float = Field(0.0, ge=0, le=1, description="of pairs followed by another, as two sentences of one text")
+    sampled_pieces: float = Field(
+        0.0, ge=0, le=1, description="of sentences, on both sides, cut into pieces by sampling (Kudo 2018)"
+    )
+    unknown_pieces: float = Field(
+        0.0, ge=0, lt=1, description="of source pieces hidden as <unk>: word dropout (Sennrich and Zhang 2019)"
+    )
+
+    @property
+    def varies(self) -> bool:
+        """Whether epochs differ at all."""
+        return any(self.model_dump().values())
+
+
 class TrainConfig(Section):
     """The training loop."""
 
+    init: str | None = Field(None, description="model folder whose weights and tokenizer the run starts from")
     seed: int = Field(1, ge=0, lt=2**63, description="decides initialisation, order of batches and dropout")
     updates: int = Field(20_000, ge=1, description="number of updates; train.minutes replaces it")
     minutes: float | None = Field(None, gt=0, description="time budget: fixes the number of updates after a warm-up")
@@ -125,8 +152,15 @@ class Recipe(Section):
     model: ModelConfig = ModelConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     data: DataConfig = DataConfig()
+    variation: VariationConfig = VariationConfig()
     train: TrainConfig = TrainConfig()
     decode: DecodeConfig = DecodeConfig()
+
+    @model_validator(mode="after")
+    def _check_sampling(self) -> Self:
+        if self.variation.sampled_pieces and self.tokenizer.kind == "bpe":
+            raise ValueError("variation.sampled_pieces needs tokenizer.kind = 'unigram': BPE has one cut of a text")
+        return self
 
 
 def load_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:

@@ -73,6 +73,34 @@ def score(hypotheses: Sequence[str], references: References, confidence: bool = 
     return Scores(**values, signatures=signatures, confidence=intervals)
 
 
+@dataclass(frozen=True)
+class MosesScore:
+    """BLEU by the protocol of the papers on Multi30k, and what it was computed by."""
+
+    bleu: float
+    signature: str
+
+
+def moses_bleu(hypotheses: Sequence[str], references: References, language: str) -> MosesScore:
+    """BLEU of lower-cased text with Moses' punctuation and tokens: not comparable with BLEU of text as it is.
+
+    The scripts of Multi30k (Elliott et al. 2016), task1-tokenize: lower case, normalize-punctuation, tokenizer.
+    """
+    import sacremoses
+
+    check(hypotheses, references)
+    normaliser, tokenizer = sacremoses.MosesPunctNormalizer(language), sacremoses.MosesTokenizer(language)
+
+    def tokens(text: str) -> str:
+        return str(tokenizer.tokenize(normaliser.normalize(text.lower()), return_str=True))
+
+    metric = BLEU(tokenize="none", force=True)
+    streams = _streams([[tokens(text) for text in texts] for texts in references])
+    found = metric.corpus_score([tokens(text) for text in hypotheses], streams)
+    moses = f"moses:{language}+lowercase+sacremoses-{sacremoses.__version__}"
+    return MosesScore(found.score, f"{metric.get_signature().format()}|{moses}")
+
+
 def check(hypotheses: Sequence[str], references: References) -> None:
     """Refuse what cannot be scored."""
     if len(hypotheses) != len(references):

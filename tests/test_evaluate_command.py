@@ -10,6 +10,7 @@ import sacrebleu
 
 from seq2seq import evaluation
 from seq2seq.cli import main
+from seq2seq.insight.robustness import TYPINGS
 from seq2seq.translation.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("one_loaded_model")
@@ -86,6 +87,34 @@ def test_evaluate_scores_what_translate_gives(tmp_path: Path, translator: Transl
     assert hypotheses == [translator.translate(line).text for line in source.read_text().splitlines()]
     assert found["bleu"] == sacrebleu.corpus_bleu(hypotheses, [reference.read_text().splitlines()]).score
     assert found["sentences"] == 3
+
+
+def test_the_protocol_of_papers_has_a_line_of_its_own(tmp_path: Path, capsys: Captured) -> None:
+    source = write(tmp_path / "test.en", "The cat sleeps.", "Where is the house?")
+    reference = write(tmp_path / "test.fr", "LE CHAT DORT.", "OÙ EST LA MAISON ?")
+    output = tmp_path / "out"
+    common = ["evaluate", "--source", str(source), "--reference", str(reference), "--output", str(output), "--moses"]
+    assert main([*common, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["moses"]["bleu"] > found["bleu"]  # capitals do not count
+    assert main(["score", "--hypothesis", str(output), "--reference", str(reference), "--moses", "fr"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[3] == f"BLEU  {found['moses']['bleu']:5.1f} (Moses tokens, lower case)"
+    assert found["moses"]["signature"] in err
+
+
+def test_evaluate_tells_how_much_is_kept_of_sentences_typed_in_other_ways(tmp_path: Path, capsys: Captured) -> None:
+    source = write(tmp_path / "test.en", "The cat sleeps.", "Where is the house?")
+    reference = write(tmp_path / "test.fr", "Le chat dort.", "Où est la maison ?")
+    common = ["evaluate", "--source", str(source), "--reference", str(reference), "--robustness"]
+    assert main([*common, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["robustness"]
+    assert [one["typing"] for one in found] == list(TYPINGS)
+    assert found[0]["share"] == 1.0
+    assert main(common) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[4] == f"  {'as written':26} {found[0]['bleu']:5.1f} 100.0%"
+    assert len(lines) == 4 + len(TYPINGS)
 
 
 def test_evaluate_says_when_a_baseline_is_the_same(tmp_path: Path, capsys: Captured) -> None:

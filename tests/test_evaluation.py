@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sacremoses
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
@@ -14,6 +15,7 @@ from seq2seq.evaluation import (
     Scores,
     bleu_settings,
     compare,
+    moses_bleu,
     score,
     score_subset,
     sentence_scores,
@@ -208,3 +210,33 @@ def test_nothing_to_score_is_refused():
 def test_a_sentence_without_a_reference_is_refused():
     with pytest.raises(UserError, match="sentence 2 has no reference"):
         score(HYPOTHESES, [[FIRST[0]], [], *[[line] for line in FIRST[2:]]])
+
+
+# The protocol of the papers on Multi30k.
+
+
+def test_by_moses_case_and_the_look_of_marks_do_not_count():
+    references = [("L'homme attend « ici ».",), ("Où vas-tu, Anna ?",)]
+    hypotheses = ["l’homme attend “ici”.", "OÙ VAS-TU, ANNA ?"]
+    found = moses_bleu(hypotheses, references, "fr")
+    assert found.bleu == pytest.approx(100.0)
+    assert score(hypotheses, references).bleu < 60
+    assert "case:mixed|eff:no|tok:none" in found.signature
+    assert found.signature.endswith("moses:fr+lowercase+sacremoses-" + sacremoses.__version__)
+
+
+def test_by_moses_a_clitic_is_a_token_of_its_own():
+    """As the papers count: three of four tokens here, where 13a has two of three."""
+    [tokens] = [sacremoses.MosesTokenizer("fr").tokenize("l'homme attend ici")]
+    assert tokens == ["l&apos;", "homme", "attend", "ici"]
+    hypotheses, references = ["l'homme attend là"] * 2, [("l'homme attend ici",)] * 2
+    by_moses = BLEU(tokenize="none", force=True).corpus_score(
+        [" ".join([*tokens[:-1], "là"])] * 2, [[" ".join(tokens)] * 2]
+    )
+    assert moses_bleu(hypotheses, references, "fr").bleu == by_moses.score
+
+
+def test_by_moses_all_references_of_a_sentence_count():
+    assert moses_bleu(["il dort ici ce soir"], [("il est ici", "il dort ici ce soir")], "fr").bleu == pytest.approx(100)
+    with pytest.raises(UserError, match="line-parallel"):
+        moses_bleu(["a"], [], "fr")

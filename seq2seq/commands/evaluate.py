@@ -1,21 +1,21 @@
-"""`seq2seq evaluate` and `seq2seq score`."""
+"""`seq2seq evaluate`: a test set, translated and scored."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seq2seq.evaluation import Comparison, Scores
+    from seq2seq.insight.robustness import Kept
     from seq2seq.translation.translator import Translation, Translator
 
 from seq2seq import __version__
 from seq2seq.commands.common import (
     CHUNK,
+    OutputPath,
     check_parent,
     declare,
     engine_option,
@@ -23,6 +23,17 @@ from seq2seq.commands.common import (
     search_options,
     write_file,
     write_lines,
+)
+from seq2seq.commands.score import (
+    MOSES,
+    Measured,
+    Output,
+    measure,
+    read,
+    read_baseline,
+    read_references,
+    score_options,
+    show,
 )
 from seq2seq.errors import UserError
 
@@ -34,20 +45,6 @@ class Test:
     name: str
     sources: list[str]
     references: list[tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Output:
-    """What a system made of a test set; of translations from a file it is not known how they came about."""
-
-    name: str
-    hypotheses: list[str]
-    translations: "list[Translation] | None" = None
-
-    @property
-    def truncated(self) -> int | None:
-        """How many translations the length limit cut short."""
-        return None if self.translations is None else sum(result.truncated for result in self.translations)
 
 
 def add_evaluate(commands: Any) -> None:
@@ -68,11 +65,18 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument("--source", type=Path, metavar="FILE", help="sentences to translate, one a line")
     parser.add_argument("--reference", type=Path, nargs="+", metavar="FILE", help="one or more reference translations")
     search_options(parser)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the translations, one a line")
+    parser.add_argument("--output", action=OutputPath, metavar="FILE", help="write the translations, one a line")
     parser.add_argument(
-        "--report", type=Path, metavar="FILE.html", help="write a page of scores, sentences and attention; --confidence"
+        "--report",
+        action=OutputPath,
+        metavar="FILE.html",
+        help="write a page of scores, sentences and attention; --confidence",
     )
-    _score_options(parser, "FILE|M", "translations of, or a model for, a baseline: two paired tests against it")
+    parser.add_argument("--moses", action="store_true", help=MOSES)
+    parser.add_argument(
+        "--robustness", action="store_true", help="also BLEU of the same sentences in lower case, in capitals, mistyped"
+    )
+    score_options(parser, "FILE|M", "translations of, or a model for, a baseline: two paired tests against it")
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -92,11 +96,14 @@ def evaluate(options: argparse.Namespace) -> None:
         baseline = _translate_all(baseline, options.baseline, test, options)
     if options.output:
         write_lines(iter(output.hypotheses), options.output)
-    scores = evaluation.score(output.hypotheses, test.references, options.confidence or options.report is not None)
-    comparisons = evaluation.compare(baseline.hypotheses, output.hypotheses, test.references) if baseline else []
-    _print(output, scores, comparisons, baseline, options.json)
+    moses = translator.info.target if options.moses else None
+    confidence = options.confidence or options.report is not None
+    measured = measure(output, baseline, test.references, confidence, moses)
+    if options.robustness:
+        measured = replace(measured, robustness=_robustness(translator, test, options))
+    show(measured, options.json)
     if options.report:
-        page = _report(test, output, scores, comparisons, baseline, translator, options)
+        page = _report(test, measured, translator, options)
         write_file([page.encode("utf-8", "replace")], options.report)
 
 
@@ -109,7 +116,7 @@ def _test(options: argparse.Namespace) -> Test:
     if options.source:
         if not options.reference:
             raise UserError("--source needs at least one --reference")
-        sources, references = _read(options.source), _references(options.reference)
+        sources, references = read(options.source), read_references(options.reference)
         if len(sources) != len(references):
             files = f"--source {options.source} has {len(sources)} lines, --reference {options.reference[0]}"
             raise UserError(f"{files} has {len(references)}: they must be line-parallel")
@@ -145,20 +152,6 @@ def _dataset(options: argparse.Namespace) -> Test:
     return Test(f"{options.dataset}, {options.split}", sources, references)
 
 
-def _read(path: Path) -> list[str]:
-    from seq2seq.data.files import read_lines
-
-    return list(read_lines(path))
-
-
-def _references(paths: Sequence[Path]) -> list[tuple[str, ...]]:
-    columns = [_read(path) for path in paths]
-    for path, column in zip(paths[1:], columns[1:], strict=True):
-        if len(column) != len(columns[0]):
-            raise UserError(f"{paths[0]} has {len(columns[0])} lines but {path} has {len(column)}")
-    return [tuple(line for line in row if line.strip()) for row in zip(*columns, strict=True)]
-
-
 def _baseline(
     name: str | None, test: Test, translator: "Translator", engine: str, precision: str | None
 ) -> "Translator | Output | None":
@@ -168,7 +161,7 @@ def _baseline(
     if name is None:
         return None
     if Path(name).is_file():
-        return _baseline_file(name, len(test.sources))
+        return read_baseline(name, len(test.sources))
     try:
         rival = Translator.from_pretrained(name, engine, precision)
     except UserError as error:
@@ -179,106 +172,40 @@ def _baseline(
     return rival
 
 
-def _baseline_file(name: str, expected: int) -> Output:
-    hypotheses = _read(Path(name))
-    if len(hypotheses) != expected:
-        raise UserError(f"--baseline {name} has {len(hypotheses)} lines, the test set has {expected} sentences")
-    return Output(name, hypotheses)
-
-
 def _translate_all(translator: "Translator", name: str, test: Test, options: argparse.Namespace) -> Output:
+    translations = _translate(translator, test.sources, options)
+    return Output(name, [result.text for result in translations], translations)
+
+
+def _translate(translator: "Translator", sources: Sequence[str], options: argparse.Namespace) -> "list[Translation]":
     from tqdm import tqdm
 
     translations: list[Translation] = []
-    for start in tqdm(range(0, len(test.sources), CHUNK), unit="batch", disable=not sys.stderr.isatty()):
+    for start in tqdm(range(0, len(sources), CHUNK), unit="batch", disable=not sys.stderr.isatty()):
         translations += translator.translate(
-            test.sources[start : start + CHUNK],
+            sources[start : start + CHUNK],
             beam_size=options.beam_size,
             length_penalty=options.length_penalty,
             attention=False,
         )
-    return Output(name, [result.text for result in translations], translations)
+    return translations
 
 
-def add_score(commands: Any) -> None:
-    """Declare `seq2seq score`."""
-    parser = declare(
-        commands,
-        "score",
-        score,
-        "score translations that lie in a file: BLEU, chrF2, TER",
-        "seq2seq score --hypothesis output.fr --reference test.fr",
-    )
-    parser.add_argument("--hypothesis", type=Path, required=True, metavar="FILE", help="translations, one a line")
-    parser.add_argument("--reference", type=Path, required=True, nargs="+", metavar="FILE", help="references")
-    _score_options(parser, "FILE", "translations of a baseline: two paired tests against it")
+def _robustness(translator: "Translator", test: Test, options: argparse.Namespace) -> "list[Kept]":
+    from seq2seq.insight.robustness import robustness
+
+    def translate(sources: Sequence[str]) -> list[str]:
+        return [result.text for result in _translate(translator, sources, options)]
+
+    return robustness(translate, test.sources, test.references)
 
 
-def score(options: argparse.Namespace) -> None:
-    """`seq2seq score`."""
-    from seq2seq import evaluation
-
-    output, references = Output(str(options.hypothesis), _read(options.hypothesis)), _references(options.reference)
-    baseline = _baseline_file(options.baseline, len(references)) if options.baseline is not None else None
-    scores = evaluation.score(output.hypotheses, references, options.confidence)
-    comparisons = evaluation.compare(baseline.hypotheses, output.hypotheses, references) if baseline else []
-    _print(output, scores, comparisons, baseline, options.json)
-
-
-# What comes out.
-
-
-def _score_options(parser: argparse.ArgumentParser, metavar: str, baseline: str) -> None:
-    parser.add_argument("--baseline", metavar=metavar, help=baseline)
-    parser.add_argument("--confidence", action="store_true", help="95%% confidence intervals, by bootstrap resampling")
-    parser.add_argument("--json", action="store_true", help="scores, signatures and comparison as one JSON object")
-
-
-def _print(
-    output: Output, scores: "Scores", comparisons: "list[Comparison]", baseline: Output | None, as_json: bool
-) -> None:
-    if as_json:
-        values: dict[str, Any] = {"sentences": len(output.hypotheses), **asdict(scores)}
-        if not scores.confidence:
-            del values["confidence"]
-        if comparisons:
-            values["comparison"] = [asdict(comparison) for comparison in comparisons]
-        print(json.dumps(values, indent=2))
-        return
-    from seq2seq.evaluation import NAMES, signatures
-
-    for key, name in NAMES.items():
-        print(f"{name:5} {scores.shown(key, width=5)}")
-    for comparison in comparisons:
-        print(_change(comparison))
-    for line in signatures(scores, comparisons):
-        print(line, file=sys.stderr)
-    if baseline is not None and baseline.hypotheses == output.hypotheses:
-        print("the translations are the baseline's, word for word", file=sys.stderr)
-
-
-def _change(comparison: "Comparison") -> str:
-    return (
-        f"{comparison.metric} {comparison.baseline:.1f} -> {comparison.score:.1f}, "
-        f"p = {comparison.bootstrap.p_value:.4f} (paired bootstrap), "
-        f"p = {comparison.randomisation.p_value:.4f} (approximate randomisation)"
-    )
-
-
-def _report(
-    test: Test,
-    output: Output,
-    scores: "Scores",
-    comparisons: "list[Comparison]",
-    baseline: Output | None,
-    translator: "Translator",
-    options: argparse.Namespace,
-) -> str:
+def _report(test: Test, measured: Measured, translator: "Translator", options: argparse.Namespace) -> str:
     """The page of `--report`."""
     from seq2seq import evaluation
     from seq2seq.insight.report import Evaluation, System, report_page
 
-    rival = None
+    output, baseline, rival = measured.output, measured.baseline, None
     if baseline is not None:
         others = evaluation.score(baseline.hypotheses, test.references, confidence=True)
         rival = System(baseline.name, baseline.hypotheses, others, baseline.truncated)
@@ -295,13 +222,13 @@ def _report(
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seq2seq": __version__,
     }
-    measured = Evaluation(
+    shown = Evaluation(
         title=f"Evaluation of {output.name} ({languages}) on {test.name}",
         sources=test.sources,
         references=test.references,
-        system=System(output.name, output.hypotheses, scores, output.truncated),
+        system=System(output.name, output.hypotheses, measured.scores, output.truncated),
         baseline=rival,
-        comparisons=comparisons,
+        comparisons=measured.comparisons,
         facts=facts,
     )
-    return report_page(measured, translator, output.translations or [])
+    return report_page(shown, translator, output.translations or [])
