@@ -54,6 +54,10 @@ def test_a_value_of_the_recipe_replaces_the_default(tmp_path):
         ("[train]\nschedule = 'lineal'\n", "train.schedule = 'lineal': Input should be"),
         ("[model]\nd_model = 255\n", "d_model = 255 must be even"),
         ("[model]\nd_model = 256\nheads = 3\n", "d_model = 256 is not divisible by heads = 3; set d_head"),
+        (
+            '[tokenizer]\nkind = "bpe"\n[variation]\nsampled_pieces = 0.5\n',
+            "variation.sampled_pieces needs tokenizer.kind = 'unigram': BPE has one cut of a text",
+        ),
     ],
 )
 def test_a_wrong_recipe_is_refused_in_one_line_that_names_the_setting(tmp_path, text, message):

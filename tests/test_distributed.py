@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from small import shape, tiny_recipe
 from trainings import rows, same_run, small_and_quiet, state_of
 
+from seq2seq.config import Recipe, VariationConfig
 from seq2seq.errors import UserError
 from seq2seq.training.distributed import Group, joined
 from seq2seq.training.loop import train
@@ -34,15 +36,20 @@ with small_and_quiet():
 """
 
 
+def varied_recipe(corpus: Path, **train: Any) -> Recipe:
+    """Without dropout, which is drawn in each process by itself; with epochs that differ, which the first one draws."""
+    recipe = tiny_recipe(corpus, shape(encoder_layers=1, decoder_layers=1), **({"updates": UPDATES} | train))
+    return recipe.model_copy(update={"variation": VariationConfig(lower_case=0.5, sampled_pieces=0.5)})
+
+
 @pytest.fixture(scope="module")
 def folder(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where recipe and script of these runs lie."""
     folder = tmp_path_factory.mktemp("distributed")
     script = TRAIN.format(tests=str(Path(__file__).parent))
     (folder / "train.py").write_text(script, encoding="utf-8")
-    recipe = tiny_recipe(corpus, model=shape(encoder_layers=1, decoder_layers=1), updates=UPDATES)
     lines = []
-    for name, values in recipe.model_dump(exclude_none=True).items():
+    for name, values in varied_recipe(corpus).model_dump(exclude_none=True).items():
         lines.append(f"[{name}]")
         lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
     (folder / "tiny.toml").write_text("\n".join(lines), encoding="utf-8")
@@ -65,7 +72,7 @@ def single(folder: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory)
     """The same run by one process."""
     output = tmp_path_factory.mktemp("runs") / "single"
     with small_and_quiet():
-        train(tiny_recipe(corpus, model=shape(encoder_layers=1, decoder_layers=1), updates=UPDATES), output)
+        train(varied_recipe(corpus), output)
     return output
 
 
@@ -127,8 +134,7 @@ def test_more_processes_than_sentences_in_a_batch_change_nothing(folder, corpus,
     small = ["--set", "train.batch_tokens=40", "--set", "train.updates=10"]
     assert run(folder, 4, tmp_path / "four", *small).returncode == 0
     with small_and_quiet():
-        model = shape(encoder_layers=1, decoder_layers=1)
-        train(tiny_recipe(corpus, model=model, updates=10, batch_tokens=40), tmp_path / "one")
+        train(varied_recipe(corpus, updates=10, batch_tokens=40), tmp_path / "one")
     for row, other in zip(rows(tmp_path / "four"), rows(tmp_path / "one"), strict=True):
         assert row == pytest.approx(other, rel=2e-5)
 

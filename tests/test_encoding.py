@@ -6,9 +6,11 @@ import sys
 import pytest
 from small import PAIRS, tokenizer
 
+from seq2seq.config import VariationConfig
 from seq2seq.data import encoding
-from seq2seq.data.encoding import EncodedPair, EncodedPairs, Rows, encode_pairs
-from seq2seq.data.tokenizer import EOS
+from seq2seq.data.encoding import EncodedPair, EncodedPairs, Rows, encode_epoch, encode_pairs
+from seq2seq.data.splits import Pair
+from seq2seq.data.tokenizer import EOS, UNK
 
 
 @pytest.fixture
@@ -64,3 +66,40 @@ def test_a_million_tokens_take_two_megabytes():
     for _ in range(10_000):
         rows.append(range(1_000, 1_100))
     assert sys.getsizeof(rows._ids) < 2.3e6
+
+
+def epoch(number: int = 0, seed: int = 1, **shares: float) -> list[EncodedPair]:
+    return list(encode_epoch(PAIRS, tokenizer(), VariationConfig(**shares), seed, number))
+
+
+def test_epochs_of_a_recipe_without_variation_are_all_alike(encoded):
+    assert epoch(0) == epoch(1) == list(encoded)
+
+
+@pytest.mark.parametrize("way", list(VariationConfig.model_fields))
+def test_an_epoch_is_decided_by_seed_and_number(way):
+    pairs = [Pair(f'{pair.source} "Good", Anna.', f"{pair.target} Bien.") for pair in PAIRS]
+
+    def draw(seed: int, number: int) -> list[EncodedPair]:
+        return list(encode_epoch(pairs, tokenizer(), VariationConfig(**{way: 0.5}), seed, number))
+
+    assert draw(1, 2) == draw(1, 2) != draw(1, 3)
+    assert draw(1, 2) != draw(2, 2)
+
+
+def test_sampled_pieces_are_those_of_the_same_pairs(encoded):
+    drawn = epoch(sampled_pieces=1.0)
+    assert [tokenizer().decode(pair.src) for pair in drawn] == [pair.source for pair in PAIRS]
+    assert [tokenizer().decode(pair.tgt) for pair in drawn] == [pair.target for pair in PAIRS]
+    assert all(pair.src[-1] == pair.tgt[-1] == EOS for pair in drawn)
+    assert drawn != list(encoded)
+
+
+def test_hidden_pieces_are_of_the_source_alone_and_never_its_end(encoded):
+    hidden = 0
+    for pair, plain in zip(epoch(unknown_pieces=0.3), encoded, strict=True):
+        assert pair.tgt == plain.tgt
+        assert pair.src[-1] == EOS
+        assert all(found in (expected, UNK) for found, expected in zip(pair.src, plain.src, strict=True))
+        hidden += pair.src.count(UNK)
+    assert hidden / sum(len(pair.src) - 1 for pair in encoded) == pytest.approx(0.3, abs=0.1)

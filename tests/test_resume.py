@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,7 @@ from small import tiny_recipe
 from trainings import UPDATES, PowerCutError, die_before, rows, same, same_run, small_and_quiet, state_of, watch
 
 from seq2seq.checkpoint import load_model
-from seq2seq.config import Recipe
-from seq2seq.data.corpus import Corpus
+from seq2seq.config import Recipe, VariationConfig
 from seq2seq.errors import UserError
 from seq2seq.training import run as run_module
 from seq2seq.training import validation
@@ -65,6 +65,18 @@ def test_a_resumed_run_counts_as_an_unbroken_one(unbroken, resumed):
     assert {**one, **clocks} == {**other, **clocks}
     assert one["since_log"][:2] == other["since_log"][:2]
     assert load_model(resumed / "model").info == load_model(unbroken / "model").info
+
+
+def test_a_run_whose_epochs_differ_goes_on_exactly_too(recipe, tmp_path):
+    shares = VariationConfig(lower_case=0.3, joined=0.3, sampled_pieces=0.5, unknown_pieces=0.1)
+    recipe = recipe.model_copy(update={"variation": shares})
+    train(recipe, tmp_path / "unbroken")
+    with pytest.MonkeyPatch.context() as patch:
+        die_before(patch, 28)
+        with pytest.raises(PowerCutError):
+            train(recipe, tmp_path / "resumed")
+    train(recipe, tmp_path / "resumed", resume=True)
+    assert same_run(tmp_path / "unbroken", tmp_path / "resumed")
 
 
 def test_patience_and_best_score_are_those_of_an_unbroken_run(corpus, tmp_path, monkeypatch):
@@ -308,7 +320,7 @@ def test_a_run_is_not_resumed_on_other_data(unbroken, recipe, monkeypatch):
 
     def load_less(config):
         found = load(config)
-        return Corpus(found.split._replace(train=found.split.train[:-1]), found.report)
+        return replace(found, split=found.split._replace(train=found.split.train[:-1]))
 
     monkeypatch.setattr(run_module, "load_corpus", load_less)
     with pytest.raises(UserError, match=r"the data of .* has changed since 00000030"):

@@ -1,5 +1,8 @@
 import re
+import subprocess
+import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -72,6 +75,37 @@ def test_many_texts_encode_as_each_alone(tokenizer):
     texts = ["one two", "", "😀", "three"]
     assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
     assert tokenizer.encode_all([]) == []
+
+
+def test_sampled_pieces_are_of_the_same_text_and_the_seed_decides(tokenizer):
+    texts = ["The winter was longer than usual.", "Qui a laissé la porte ouverte ce matin ?"] * 20
+    drawn = tokenizer.sample_all(texts, Random(3))
+    assert [tokenizer.decode(ids) for ids in drawn] == texts
+    assert len({tuple(ids) for ids in drawn}) > 10
+    assert tokenizer.sample_all(texts, Random(3)) == drawn
+    assert tokenizer.sample_all(texts, Random(4)) != drawn
+    longer = sum(map(len, drawn)) / sum(map(len, tokenizer.encode_all(texts)))
+    assert 1.0 < longer < 1.6
+    assert tokenizer.sample_all([], Random(3)) == []
+
+
+def test_sampling_does_not_depend_on_the_process(tokenizer, tmp_path):
+    """As the library's own sampling does, which no seed repeats in another process."""
+    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
+    draw = f"""
+from random import Random
+from seq2seq.data.tokenizer import Tokenizer
+print(Tokenizer.load({str(tmp_path / "tokenizer.model")!r}).sample_all(["Who left the door open?"] * 9, Random(3)))"""
+    drawn = [subprocess.run([sys.executable, "-c", draw], capture_output=True, check=True).stdout for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+def test_probable_cuts_are_drawn_more_often(tokenizer):
+    text = "Who left the door open this morning?"
+    drawn = [tuple(ids) for ids in tokenizer.sample_all([text] * 600, Random(0))]
+    best = tuple(tokenizer.encode(text))
+    assert drawn.count(best) == max(map(drawn.count, set(drawn)))
+    assert drawn.count(best) < 500
 
 
 def test_bytes_that_are_no_character_become_the_replacement_sign(tokenizer):

@@ -6,7 +6,7 @@ multi30k/train.en.gz, ...), published corpora are read from there and the net is
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,15 +37,16 @@ HELD_OUT = DataConfig(max_words=10**9, max_ratio=10**9, drop_copies=False)
 
 @dataclass(frozen=True)
 class Corpus:
-    """Three splits, and what was found in the data."""
+    """Three splits, extra pairs, and what was found in the data."""
 
     split: Split
+    extra: list[PairTable]  # further training pairs
     report: Report
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the pairs that a run learns from and chooses by: train, then dev."""
-        return fingerprint(self.split.train, self.split.dev)
+        """SHA-256 of the pairs that a run learns from and chooses by: train, dev, then extra ones."""
+        return fingerprint(self.split.train, self.split.dev, *self.extra)
 
 
 def load_corpus(config: DataConfig) -> Corpus:
@@ -67,9 +68,29 @@ def examine(config: DataConfig) -> Corpus:
     sieves = [Sieve("test", test, sift(test, HELD_OUT))]
     sieves.append(Sieve("dev", dev, sift(dev, HELD_OUT, sieves[0].kept)))
     sieves.append(Sieve("train", train, sift(train, config, sieves[1].kept, sieves[0].kept)))
-    read = {name: len(table) for name, table in given.items()}
+    extra = [_extra(name, config, sieves[1].kept, sieves[0].kept) for name in config.extra]
+    read = {name: len(table) for name, table in given.items()} | {sieve.name: len(sieve.pairs) for sieve in extra}
     split = Split(*(sieve.kept for sieve in reversed(sieves)))
-    return Corpus(split, make_report(config, paths, read, sieves[::-1]))
+    return Corpus(split, [sieve.kept for sieve in extra], make_report(config, paths, read, sieves[::-1], extra))
+
+
+def _extra(name: str, config: DataConfig, dev: PairTable, test: PairTable) -> Sieve:
+    """Further training pairs: all pairs of a file, or the training split of a published corpus."""
+    pairs = _read_extra(name, config)
+    return Sieve(f"extra {name}", pairs, sift(pairs, config, dev, test))
+
+
+def _read_extra(name: str, config: DataConfig) -> PairTable:
+    if name in published.PUBLISHED:
+        given: Iterable[files.RawPair] = load_split(
+            DataConfig(dataset=name, source=config.source, target=config.target), "train"
+        )
+    elif files.form_of(Path(name)):
+        given = _watched(files.read_pairs([Path(name)], config.source, config.target), name)
+    else:
+        known = f"{', '.join(published.PUBLISHED)}, or a file {files.FORMS}"
+        raise UserError(f"data.extra: {name!r} is not one of {known}")
+    return PairTable.write(given)
 
 
 def _divide(given: dict[str, PairTable], config: DataConfig) -> tuple[PairTable, PairTable, PairTable]:

@@ -2,14 +2,18 @@
 
 import itertools
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import overload
 
+from seq2seq.config import VariationConfig
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import Tokenizer
+from seq2seq.data.variation import varied
 
 CHUNK = 10_000  # pairs that are encoded together
+SOURCE = 0  # which side of a pair
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,13 @@ class Rows:
     def __init__(self, vocab_size: int) -> None:
         self._ids = array("H" if vocab_size <= 2**16 else "I")
         self._ends = array("Q", [0])
+
+    @classmethod
+    def like(cls, other: "Rows") -> "Rows":
+        """No rows yet, for ids of the same range."""
+        rows = cls(0)
+        rows._ids = array(other._ids.typecode)
+        return rows
 
     def append(self, row: Iterable[int]) -> None:
         """Add a row at the end."""
@@ -75,10 +86,48 @@ class EncodedPairs(Sequence[EncodedPair]):
 
 def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer) -> EncodedPairs:
     """Token ids of all pairs, `</s>` added."""
-    src, tgt = Rows(len(tokenizer)), Rows(len(tokenizer))
+    return _encode(pairs, tokenizer, lambda texts, side: tokenizer.encode_all(texts))
+
+
+def encode_epoch(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, config: VariationConfig, seed: int, epoch: int
+) -> EncodedPairs:
+    """The same of training pairs as they are in one epoch: varied as the recipe says, by seed and epoch alone."""
+    if not config.varies:
+        return encode_pairs(pairs, tokenizer)
+    rng = Random(f"variation/{seed}/{epoch}")
+
+    def cut(texts: list[str], side: int) -> list[list[int]]:
+        rows = tokenizer.encode_all(texts)
+        sampled = [index for index in range(len(texts)) if rng.random() < config.sampled_pieces]
+        found = tokenizer.sample_all([texts[index] for index in sampled], rng)
+        for index, row in zip(sampled, found, strict=True):
+            rows[index] = row
+        return [_hide(row, config.unknown_pieces, tokenizer.unk_id, rng) for row in rows] if side == SOURCE else rows
+
+    return _encode(varied(pairs, config, rng), tokenizer, cut)
+
+
+def mark(pairs: EncodedPairs, first: int, mark_id: int) -> EncodedPairs:
+    """From a pair on, sources that begin with a mark: tagged, as by Caswell et al. (2019), to be told apart."""
+    src = Rows.like(pairs.src)
+    for number in range(len(pairs)):
+        src.append([mark_id, *pairs.src[number]] if number >= first else pairs.src[number])
+    return EncodedPairs(src, pairs.tgt)
+
+
+def _hide(row: list[int], share: float, unk_id: int, rng: Random) -> list[int]:
+    return [unk_id if rng.random() < share else index for index in row] if share else row
+
+
+def _encode(
+    pairs: Iterable[Pair], tokenizer: Tokenizer, encode: Callable[[list[str], int], list[list[int]]]
+) -> EncodedPairs:
+    """Chunk by chunk, each side by `encode(texts, side)`."""
+    both = Rows(len(tokenizer)), Rows(len(tokenizer))
     rest = iter(pairs)
     while chunk := list(itertools.islice(rest, CHUNK)):
-        for rows, side in ((src, 0), (tgt, 1)):
-            for ids in tokenizer.encode_all([pair[side] for pair in chunk]):
+        for side, rows in enumerate(both):
+            for ids in encode([pair[side] for pair in chunk], side):
                 rows.append([*ids, tokenizer.eos_id])
-    return EncodedPairs(src, tgt)
+    return EncodedPairs(*both)

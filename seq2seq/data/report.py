@@ -127,18 +127,23 @@ class Sieve:
 
 
 def make_report(
-    config: DataConfig, paths: dict[str, list[Path]], read: dict[str, int], sieves: Sequence[Sieve]
+    config: DataConfig,
+    paths: dict[str, list[Path]],
+    read: dict[str, int],
+    sieves: Sequence[Sieve],
+    extra: Sequence[Sieve] = (),
 ) -> Report:
-    """The report on three splits (train, dev, test)."""
+    """The report on three splits (train, dev, test), and on extra training pairs."""
+    everything = [*sieves, *extra]
     return Report(
         dataset=config.dataset,
         source=config.source,
         target=config.target,
         files=tuple(_file(name, path) for name, of_split in paths.items() for path in of_split),
         read=read,
-        splits={sieve.name: _split(sieve.kept) for sieve in sieves},
+        splits={sieve.name: _split(sieve.kept) for sieve in everything},
         dropped={
-            sieve.name: {rule: sieve.found(rows) for rule, rows in sieve.sifted.dropped.items()} for sieve in sieves
+            sieve.name: {rule: sieve.found(rows) for rule, rows in sieve.sifted.dropped.items()} for sieve in everything
         },
         warnings=tuple(find_warnings(config, *sieves)),
     )

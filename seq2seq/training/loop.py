@@ -135,8 +135,8 @@ def train_step(run: Run, chunk: Sequence[Part], lr: float) -> tuple[float, int, 
 def stream(run: Run) -> Iterator[Part]:
     """One process's part of batches without end, from the position in the run's progress, which moves along."""
     config, progress, tokenizer = run.recipe.train, run.state.progress, run.tokenizer
-    lengths, targets = run.train.lengths(), run.train.tgt.lengths()
     while True:
+        lengths, targets = run.train.lengths(), run.train.tgt.lengths()
         plan = plan_epoch(lengths, config.batch_tokens, config.seed, progress.epoch)
         for indices in plan[progress.batch :]:
             progress.batch += 1
@@ -144,7 +144,7 @@ def stream(run: Run) -> Iterator[Part]:
             batch = collate([run.train[index] for index in mine or indices[:1]], tokenizer.pad_id, tokenizer.bos_id)
             tokens = sum(targets[index] for index in indices)
             yield Part(batch if mine else without_targets(batch, tokenizer.pad_id), tokens)
-        progress.epoch, progress.batch = progress.epoch + 1, 0
+        run.turn_epoch()
 
 
 def agree(run: Run, work: Callable[[], None]) -> None:

@@ -12,14 +12,15 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from seq2seq.checkpoint import load_model
+from seq2seq.checkpoint import load_model, load_weights
 from seq2seq.config import Recipe, TrainConfig, validate
 from seq2seq.data.corpus import Corpus, load_corpus
-from seq2seq.data.encoding import EncodedPairs, encode_pairs
+from seq2seq.data.encoding import EncodedPairs, encode_epoch, mark
+from seq2seq.data.mixture import Mixture
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError, first_line
-from seq2seq.folder import ModelInfo, copy_files
+from seq2seq.folder import ModelInfo, copy_files, find_model
 from seq2seq.model import Transformer
 from seq2seq.storage import replacing, sweep, write_text
 from seq2seq.training import checkpoints, record
@@ -54,7 +55,8 @@ class Run:
     group: Group
     device: torch.device
     tokenizer: Tokenizer
-    train: EncodedPairs
+    pairs: Mixture | None  # to train on, as they were read; in the first process alone
+    train: EncodedPairs  # the same as they are in this epoch
     dev: list[Pair]
     model: Transformer
     state: TrainingState
@@ -70,6 +72,18 @@ class Run:
     def ending(self) -> str | None:
         """Why there is nothing left to do; None while there is."""
         return ending(self.state.progress, self.recipe.train)
+
+    def turn_epoch(self) -> None:
+        """Go to the next epoch, where training pairs may be varied otherwise."""
+        progress = self.state.progress
+        progress.epoch, progress.batch = progress.epoch + 1, 0
+        if self.recipe.variation.varies:
+            self.train = self.group.share(self._vary)
+
+    def _vary(self) -> EncodedPairs:
+        """The pairs as they are in the epoch that begins, in the process that has them."""
+        assert self.pairs is not None
+        return encode(self.pairs, self.tokenizer, self.recipe, self.state.progress.epoch)
 
     def autocast(self) -> torch.autocast:
         """Mixed precision, if the run uses it."""
@@ -111,10 +125,19 @@ def check_exists(folder: Path) -> None:
 def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, resume_from: int | None = None) -> Run:
     """Load data, make or load tokenizer and model, and go to a checkpoint if the run is resumed."""
     device = pick_device(recipe.train)
-    start = group.share(lambda: gather(recipe, folder, group, device, resume, resume_from))
+    pairs: Mixture | None = None  # stays in the first process
+
+    def read() -> Start:
+        nonlocal pairs
+        pairs, start = gather(recipe, folder, group, device, resume, resume_from)
+        return start
+
+    start = group.share(read)
     tokenizer = Tokenizer(start.tokenizer)
     torch.manual_seed(recipe.train.seed)
     model = Transformer(recipe.model, len(tokenizer), tokenizer.pad_id).to(device)
+    if recipe.train.init is not None and start.saved is None:
+        model.load_state_dict(load_weights(find_model(recipe.train.init), model))
     average = MovingAverage(model, recipe.train.ema)
     state = TrainingState(model, make_optimiser(model, recipe.train), average, start.progress)
     if group.rank > 0:
@@ -125,7 +148,7 @@ def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, re
     if group.first:
         size = sum(weight.numel() for weight in model.parameters())
         say(f"{size:,} parameters, {device}, {state.progress.precision}, {_processes(group)}")
-    return Run(recipe, folder, group, device, tokenizer, start.train, start.dev, model, state, objective)
+    return Run(recipe, folder, group, device, tokenizer, pairs, start.train, start.dev, model, state, objective)
 
 
 def _processes(group: Group) -> str:
@@ -135,16 +158,17 @@ def _processes(group: Group) -> str:
 
 def gather(
     recipe: Recipe, folder: Path, group: Group, device: torch.device, resume: bool, resume_from: int | None
-) -> Start:
+) -> tuple[Mixture, Start]:
     """Read what the run needs from the disk, and write down what it is."""
     path = find_checkpoint(recipe, folder, resume, resume_from)
     corpus = load_corpus(recipe.data)
     say(corpus.report.as_text())
     if not corpus.split.dev:
         raise UserError("data.dev: there is no dev pair to validate on; give data.dev or more data")
+    pairs = Mixture(corpus.split.train, corpus.extra, recipe.data.repeat)
     saved = checkpoints.read_state(path) if path is not None else None
     if path is None or saved is None:
-        tokenizer = Tokenizer.train((text for pair in corpus.split.train for text in pair), recipe.tokenizer)
+        tokenizer = make_tokenizer(recipe, pairs)
         updates = None if recipe.train.minutes else recipe.train.updates
         precision = pick_precision(recipe.train, device)
         progress = Progress(data=corpus.fingerprint, precision=precision, updates=updates)
@@ -159,7 +183,25 @@ def gather(
     restore_model(folder, progress)
     if ending(progress, recipe.train) is None:
         write_down(recipe, folder, corpus, progress.update, group)
-    return Start(tokenizer.model, encode_pairs(corpus.split.train, tokenizer), list(corpus.split.dev), progress, saved)
+    train = encode(pairs, tokenizer, recipe, progress.epoch)
+    return pairs, Start(tokenizer.model, train, list(corpus.split.dev), progress, saved)
+
+
+def make_tokenizer(recipe: Recipe, pairs: Mixture) -> Tokenizer:
+    """That of the model that the run starts from, or one that is learned from the training pairs."""
+    if recipe.train.init is None:
+        return Tokenizer.train((text for pair in pairs for text in pair), recipe.tokenizer)
+    loaded = load_model(recipe.train.init)
+    for name, value in recipe.model.model_dump(exclude={"dropout"}).items():
+        if value != (given := getattr(loaded.info.model, name)):
+            raise UserError(f"model.{name} = {value!r}, but train.init = {recipe.train.init!r} has {given!r}")
+    return loaded.tokenizer
+
+
+def encode(pairs: Mixture, tokenizer: Tokenizer, recipe: Recipe, epoch: int) -> EncodedPairs:
+    """The training pairs as they are in an epoch."""
+    encoded = encode_epoch(pairs, tokenizer, recipe.variation, recipe.train.seed, epoch)
+    return mark(encoded, pairs.own, tokenizer.bos_id) if recipe.data.mark_extra else encoded
 
 
 def restore_model(folder: Path, progress: Progress) -> None:
