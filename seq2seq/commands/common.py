@@ -4,7 +4,10 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seq2seq.translation.translator import Translator
 
 from seq2seq import storage
 from seq2seq.errors import UserError
@@ -33,11 +36,21 @@ def model_option(parser: argparse.ArgumentParser) -> None:
 
 
 def engine_option(parser: argparse.ArgumentParser) -> None:
-    """--engine and --precision."""
+    """--engine, --precision and --ensemble."""
     parser.add_argument("--engine", default="torch", metavar="E", help="torch (default) or ctranslate2, the faster")
     parser.add_argument(
         "--precision", metavar="P", help="float32 (default), bfloat16 with torch, int8 with ctranslate2"
     )
+    parser.add_argument(
+        "--ensemble", nargs="+", default=[], metavar="M", help="more models, whose probabilities are averaged with it"
+    )
+
+
+def open_translator(options: argparse.Namespace) -> "Translator":
+    """The translator that --model, --engine, --precision and --ensemble ask for."""
+    from seq2seq.translation.translator import Translator
+
+    return Translator.from_pretrained(options.model, options.engine, options.precision, options.ensemble)
 
 
 def search_options(parser: argparse.ArgumentParser) -> None:

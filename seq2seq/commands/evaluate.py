@@ -20,6 +20,7 @@ from seq2seq.commands.common import (
     declare,
     engine_option,
     model_option,
+    open_translator,
     search_options,
     write_file,
     write_lines,
@@ -89,9 +90,10 @@ def evaluate(options: argparse.Namespace) -> None:
             check_parent(path, option)
     test = _test(options)
     evaluation.check(test.sources, test.references)
-    translator = Translator.from_pretrained(options.model, options.engine, options.precision)
+    translator = open_translator(options)
     baseline = _baseline(options.baseline, test, translator, options.engine, options.precision)
-    output = _translate_all(translator, options.model or "en-fr, bundled", test, options)
+    more = f" and {len(options.ensemble)} more" if options.ensemble else ""
+    output = _translate_all(translator, (options.model or "en-fr, bundled") + more, test, options)
     if isinstance(baseline, Translator):
         baseline = _translate_all(baseline, options.baseline, test, options)
     if options.output:

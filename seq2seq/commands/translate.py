@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seq2seq.translation.translator import Translation
 
-from seq2seq.commands.common import CHUNK, OutputPath, declare, engine_option, model_option, search_options, write_lines
+from seq2seq.commands.common import (
+    CHUNK,
+    OutputPath,
+    declare,
+    engine_option,
+    model_option,
+    open_translator,
+    search_options,
+    write_lines,
+)
 from seq2seq.errors import UserError
 
 
@@ -37,12 +46,10 @@ def add_translate(commands: Any) -> None:
 
 def translate(options: argparse.Namespace) -> None:
     """`seq2seq translate`."""
-    from seq2seq.translation.translator import Translator
-
     if options.text and options.input:
         raise UserError("give TEXT or --input, not both")
     lines = _input_lines(options)
-    translator = Translator.from_pretrained(options.model, options.engine, options.precision)
+    translator = open_translator(options)
     size = 1 if not options.text and not options.input and sys.stdin.isatty() else CHUNK
     numbers = itertools.count(1)
 

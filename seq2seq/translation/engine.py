@@ -63,8 +63,10 @@ class Engine(ABC):
         return int(self.info.decode.max_length_ratio * len(source)) + 10
 
 
-def open_engine(name: str | Path | None, engine: str, precision: str | None = None) -> Engine:
-    """The model of a folder, a bundled name or a hub id, in one of the engines.
+def open_engine(
+    name: str | Path | None, engine: str, precision: str | None = None, ensemble: Sequence[str | Path] = ()
+) -> Engine:
+    """The model of a folder, a bundled name or a hub id, in one of the engines; with `ensemble`, it and more models.
 
     Without a precision, float32, or that of an exported model.
     """
@@ -76,7 +78,13 @@ def open_engine(name: str | Path | None, engine: str, precision: str | None = No
         from seq2seq.checkpoint import load_model
         from seq2seq.translation.torch_engine import TorchEngine
 
+        if ensemble:
+            from seq2seq.translation.ensemble import Ensemble
+
+            return Ensemble([load_model(one) for one in (name, *ensemble)], precision or "float32")
         return TorchEngine(load_model(name), precision or "float32")
+    if ensemble:
+        raise UserError(f"engine {engine!r} runs one model: an ensemble needs torch")
     from seq2seq.translation.ctranslate2_engine import CTranslate2Engine
 
     return CTranslate2Engine(find_model(name), precision)

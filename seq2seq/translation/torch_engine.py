@@ -15,7 +15,7 @@ from seq2seq.data.cutting import cut
 from seq2seq.memory import keep_freed_memory
 from seq2seq.model import ModelTrace, Transformer
 from seq2seq.translation.engine import Engine, Hypothesis
-from seq2seq.translation.search import ModelStepper, beam_search, greedy_search
+from seq2seq.translation.search import ModelStepper, Stepper, beam_search, greedy_search
 
 BATCH_TOKENS = 16_384  # padded source tokens, times beam, that are decoded together
 
@@ -51,10 +51,14 @@ class TorchEngine(Engine):
         """One batch."""
         bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
         limits = [self.limit(source) for source in sources]
-        stepper = ModelStepper(self._searched, self._pad(sources))
+        stepper = self.stepper(self._pad(sources))
         if beam_size == 1:
             return [[best] for best in greedy_search(stepper, limits, bos_id=bos, eos_id=eos, alpha=alpha)]
         return beam_search(stepper, limits, beam_size=beam_size, bos_id=bos, eos_id=eos, alpha=alpha)
+
+    def stepper(self, src: Tensor) -> Stepper:
+        """The step function of a search: src (N, S), padded."""
+        return ModelStepper(self._searched, src)
 
     def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Token ids, padded, where the model is."""

@@ -197,14 +197,19 @@ class Translator:
 
     @classmethod
     def from_pretrained(
-        cls, name: str | Path | None = None, engine: str = "torch", precision: str | None = None
+        cls,
+        name: str | Path | None = None,
+        engine: str = "torch",
+        precision: str | None = None,
+        ensemble: Sequence[str | Path] = (),
     ) -> "Translator":
         """The bundled model; or a bundled name, a model folder, or a hub id "owner/name", "owner/name@revision".
 
         engine "torch", or the faster "ctranslate2" (docs/ctranslate2.md); precision of its products float32, or with
-        torch bfloat16, with ctranslate2 int8.
+        torch bfloat16, with ctranslate2 int8. `ensemble`, with torch alone, names more models with the same
+        tokenizer: the mean of all their probabilities decides; attention is the first one's.
         """
-        return cls(open_engine(name, engine, precision))
+        return cls(open_engine(name, engine, precision, ensemble))
 
     @property
     def model(self) -> "Transformer":

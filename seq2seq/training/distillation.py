@@ -1,0 +1,81 @@
+"""Sequence-level distillation (Kim and Rush 2016): training sources with a teacher's translations.
+
+A student learns from them beside the corpus: what a teacher, mostly an ensemble, says is more regular than what people
+say.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from seq2seq.config import DataConfig
+from seq2seq.data.corpus import load_corpus
+from seq2seq.data.splits import Example, Pair, group_references
+from seq2seq.evaluation import sentence_scores
+from seq2seq.folder import find_model, fingerprint, load_info
+from seq2seq.storage import write_text
+from seq2seq.translation.translator import Alternative, Translator
+
+CHUNK = 2048  # sources that are translated together, and then are safe on the disk
+
+
+def distil(data: DataConfig, models: Sequence[str | None], output: Path, beam_size: int, n_best: int) -> int:
+    """Write `source TAB translation` for every distinct training source of a corpus; returns how many.
+
+    Several models translate together, as an ensemble. Finished parts lie in a folder beside the output until all are
+    there, so the same call goes on where it was interrupted.
+    """
+    examples = group_references(load_corpus(data).split.train)
+    first, *others = models
+    translator = Translator.from_pretrained(first, ensemble=[name for name in others if name is not None])
+    folder = output.with_name(f"{output.name}.{_job(data, models, beam_size, n_best)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [folder / f"{start:08d}.tsv" for start in range(0, len(examples), CHUNK)]
+    for number, part in enumerate(tqdm(parts, unit="part")):
+        if not part.exists():
+            chunk = examples[number * CHUNK : (number + 1) * CHUNK]
+            write_text(
+                part, "".join("\t".join(pair) + "\n" for pair in distilled(translator, chunk, beam_size, n_best))
+            )
+    write_text(output, "".join(part.read_text(encoding="utf-8") for part in parts))
+    for part in parts:
+        part.unlink()
+    folder.rmdir()
+    return len(examples)
+
+
+def _line(pair: Pair) -> str:
+    return "\t".join(text.replace("\t", " ") for text in pair) + "\n"
+
+
+def _job(data: DataConfig, models: Sequence[str | None], beam_size: int, n_best: int) -> str:
+    """What a part depends on, in short."""
+    folders = [find_model(name) for name in models]
+    weights = [fingerprint(folder, load_info(folder)) for folder in folders]
+    settings = json.dumps([data.model_dump(mode="json"), weights, beam_size, n_best])
+    return hashlib.sha256(settings.encode()).hexdigest()[:12]
+
+
+def distilled(translator: Translator, examples: Sequence[Example], beam_size: int, n_best: int) -> list[Pair]:
+    """Each source with that of the teacher's n best translations which is nearest to a reference.
+
+    A translation that the length limit has cut teaches nothing: there the source keeps its first reference.
+    """
+    sources = [example.source for example in examples]
+    results = translator.translate(sources, beam_size=beam_size, n_best=n_best, attention=False)
+    return [
+        Pair(source, references[0] if result.truncated else nearest(result.best(n_best), references))
+        for (source, references), result in zip(examples, results, strict=True)
+    ]
+
+
+def nearest(alternatives: Sequence[Alternative], references: Sequence[str]) -> str:
+    """The text with the best chrF2 (Kim and Rush, section 3.3, take BLEU); of equals the model's first choice."""
+    texts = [alternative.text for alternative in alternatives]
+    if len(texts) == 1:
+        return texts[0]
+    scores = sentence_scores(texts, [references] * len(texts))
+    return max(zip(scores, texts, strict=True), key=lambda item: item[0].chrf)[1]
