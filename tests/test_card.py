@@ -7,7 +7,7 @@ import yaml
 from huggingface_hub import ModelCard
 
 from seq2seq.cli import build_parser
-from seq2seq.config import DataConfig, ModelConfig, Recipe
+from seq2seq.config import DataConfig, ModelConfig, Recipe, TrainConfig
 from seq2seq.evaluation import score
 from seq2seq.training.card import model_card
 from seq2seq.training.state import Progress
@@ -75,6 +75,24 @@ def test_any_language_and_any_dataset_make_valid_front_matter(odd):
 )
 def test_a_licence_is_only_stated_where_it_is_known(dataset, licence):
     assert front_matter(model_card(recipe(dataset=dataset), PROGRESS, {})).get("license") == licence
+
+
+@pytest.mark.parametrize(
+    ("dataset", "extra", "licence"),
+    [
+        ("tatoeba", "distilled.tsv", "cc-by-2.0"),
+        ("tatoeba", "multi30k", "other"),
+        ("multi30k", "tatoeba", "other"),
+        ("files", "tatoeba", None),
+    ],
+)
+def test_a_mixture_has_the_narrowest_licence_and_names_its_parts(dataset, extra, licence):
+    mixed = recipe(dataset=dataset, extra=[extra])
+    card = model_card(mixed.model_copy(update={"train": TrainConfig(init="runs/a/model")}), PROGRESS, {})
+    assert front_matter(card).get("license") == licence
+    assert f"Further training pairs: `{extra}`." in card
+    assert "started from the weights of `runs/a/model`" in card
+    assert ("for non-commercial research and education only" in card) == (licence == "other")
 
 
 def test_scores_of_a_test_split_are_a_result_of_their_own_and_odd_numbers_are_none():

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from seq2seq import __version__
-from seq2seq.config import Recipe
+from seq2seq.config import DataConfig, Recipe
 from seq2seq.evaluation import bleu_settings
 from seq2seq.training.state import Progress
 
@@ -55,7 +55,7 @@ def front_matter(recipe: Recipe, scores: Mapping[str, float]) -> dict[str, Any]:
         "library_name": "seq2seq",
         "pipeline_tag": "translation",
         "tags": ["translation", "seq2seq", "transformer", "encoder-decoder", "safetensors"],
-        **LICENCES.get(data.dataset, {}),
+        **_licence(data),
     }
     if data.dataset.startswith("hub:"):
         values["datasets"] = [data.dataset.removeprefix("hub:")]
@@ -64,6 +64,12 @@ def front_matter(recipe: Recipe, scores: Mapping[str, float]) -> dict[str, Any]:
         values["metrics"] = sorted({metric["type"] for result in results for metric in result["metrics"]})
         values["model-index"] = [{"name": f"seq2seq {_languages(recipe)}", "results": results}]
     return values
+
+
+def _licence(data: DataConfig) -> dict[str, str]:
+    """What is known of the data's licence; the narrowest, where a mixture has several."""
+    known = {name: LICENCES[name] for name in (data.dataset, *data.extra) if name in LICENCES}
+    return known.get("multi30k") or known.get(data.dataset, {})
 
 
 def _results(recipe: Recipe, scores: Mapping[str, float]) -> Iterator[dict[str, Any]]:
@@ -121,6 +127,11 @@ def _data(recipe: Recipe, progress: Progress, record: Record) -> str:
     data = recipe.data
     named = f"{_code(data.dataset)}: {', '.join(map(_code, data.train)) or 'a dataset of the hub'}."
     parts = [f"## Data\n\n{DATA_NOTES.get(data.dataset, named)}"]
+    if data.extra:
+        parts.append(f"Further training pairs: {', '.join(map(_code, data.extra))}.")
+        parts += [DATA_NOTES[name] for name in data.extra if name in DATA_NOTES and name != data.dataset]
+    if recipe.train.init is not None:
+        parts.append(f"The run started from the weights of {_code(recipe.train.init)}, and so from its data, too.")
     report = record.get("data")
     rows = list(_leaves(report)) if isinstance(report, Mapping) else []
     if rows:
