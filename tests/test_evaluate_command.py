@@ -117,6 +117,25 @@ def test_evaluate_tells_how_much_is_kept_of_sentences_typed_in_other_ways(tmp_pa
     assert len(lines) == 4 + len(TYPINGS)
 
 
+def test_evaluate_breaks_its_scores_down(tmp_path: Path, capsys: Captured) -> None:
+    source = write(tmp_path / "test.en", "The cat sleeps.", "Where is the big old house of your mother's friend?")
+    reference = write(tmp_path / "test.fr", "Le chat dort.", "Où est la grande maison de l'ami de ta mère ?")
+    assert main(["evaluate", "--source", str(source), "--reference", str(reference), "--breakdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()[3:]
+    assert lines[0] == "BLEU and chrF2 by words of the source:"
+    assert [line.split()[:4] for line in lines[1:]] == [
+        ["up", "to", "5", "1"],
+        ["6–10", "1", "sentences", lines[2].split()[3]],
+    ]
+    assert (
+        main(["evaluate", "--dataset", str(RECIPE), "--split", "dev", "--beam-size", "1", "--breakdown", "--json"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    for buckets in found["breakdown"].values():
+        assert sum(bucket["count"] for bucket in buckets) == found["sentences"]
+    assert list(found["breakdown"])[1] == "how often training saw the rarest word of the source"
+
+
 def test_evaluate_says_when_a_baseline_is_the_same(tmp_path: Path, capsys: Captured) -> None:
     source, reference = write(tmp_path / "a", "The cat sleeps."), write(tmp_path / "b", "Le chat dort.")
     output = str(tmp_path / "out")

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seq2seq.config import DataConfig
+    from seq2seq.insight.breakdown import Bucket
     from seq2seq.insight.robustness import Kept
     from seq2seq.translation.translator import Translation, Translator
 
@@ -46,6 +48,7 @@ class Test:
     name: str
     sources: list[str]
     references: list[tuple[str, ...]]
+    data: "DataConfig | None" = None  # of a corpus that has a training split, too
 
 
 def add_evaluate(commands: Any) -> None:
@@ -75,6 +78,9 @@ def add_evaluate(commands: Any) -> None:
     )
     parser.add_argument("--moses", action="store_true", help=MOSES)
     parser.add_argument(
+        "--breakdown", action="store_true", help="also scores by length and, of a --dataset, by rarity of the words"
+    )
+    parser.add_argument(
         "--robustness", action="store_true", help="also BLEU of the same sentences in lower case, in capitals, mistyped"
     )
     score_options(parser, "FILE|M", "translations of, or a model for, a baseline: two paired tests against it")
@@ -101,6 +107,8 @@ def evaluate(options: argparse.Namespace) -> None:
     moses = translator.info.target if options.moses else None
     confidence = options.confidence or options.report is not None
     measured = measure(output, baseline, test.references, confidence, moses)
+    if options.breakdown:
+        measured = replace(measured, breakdown=_breakdown(test, output))
     if options.robustness:
         measured = replace(measured, robustness=_robustness(translator, test, options))
     show(measured, options.json)
@@ -151,7 +159,7 @@ def _dataset(options: argparse.Namespace) -> Test:
     if not examples:
         raise UserError(f"--split {options.split!r} of {options.dataset} is empty")
     sources, references = [example.source for example in examples], [example.references for example in examples]
-    return Test(f"{options.dataset}, {options.split}", sources, references)
+    return Test(f"{options.dataset}, {options.split}", sources, references, config)
 
 
 def _baseline(
@@ -191,6 +199,19 @@ def _translate(translator: "Translator", sources: Sequence[str], options: argpar
             attention=False,
         )
     return translations
+
+
+def _breakdown(test: Test, output: Output) -> "dict[str, list[Bucket]]":
+    from seq2seq.data.corpus import load_split
+    from seq2seq.insight.breakdown import by_length, by_rarity, count_words
+
+    systems = [output.hypotheses]
+    found = {"words of the source": by_length(test.sources, test.references, systems)}
+    if test.data is not None:
+        seen = count_words(pair.source for pair in load_split(test.data, "train"))
+        rarity = "how often training saw the rarest word of the source"
+        found[rarity] = by_rarity(test.sources, test.references, systems, seen)
+    return found
 
 
 def _robustness(translator: "Translator", test: Test, options: argparse.Namespace) -> "list[Kept]":

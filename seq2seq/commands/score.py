@@ -3,13 +3,14 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seq2seq.evaluation import Comparison, MosesScore, References, Scores
+    from seq2seq.insight.breakdown import Bucket
     from seq2seq.insight.robustness import Kept
     from seq2seq.translation.translator import Translation
 
@@ -43,6 +44,7 @@ class Measured:
     comparisons: "list[Comparison]"
     moses: "MosesScore | None" = None
     robustness: "list[Kept]" = field(default_factory=list)
+    breakdown: "dict[str, list[Bucket]]" = field(default_factory=dict)  # by what the sentences are told apart
 
 
 def add_score(commands: Any) -> None:
@@ -129,6 +131,8 @@ def show(measured: Measured, as_json: bool) -> None:
             values["moses"] = asdict(measured.moses)
         if measured.robustness:
             values["robustness"] = [asdict(one) for one in measured.robustness]
+        if measured.breakdown:
+            values["breakdown"] = {name: list(map(asdict, buckets)) for name, buckets in measured.breakdown.items()}
         print(json.dumps(values, indent=2))
         return
     from seq2seq.evaluation import NAMES, signatures
@@ -139,14 +143,24 @@ def show(measured: Measured, as_json: bool) -> None:
         print(f"BLEU  {measured.moses.bleu:5.1f} (Moses tokens, lower case)")
     for comparison in measured.comparisons:
         print(_change(comparison))
-    if measured.robustness:
-        print("BLEU on lower-cased text without final marks, of the sentences typed in each way:")
-    for one in measured.robustness:
-        print(f"  {one.typing:26} {one.bleu:5.1f} {one.share:6.1%}")
+    for line in _tables(measured):
+        print(line)
     for line in [*signatures(scores, measured.comparisons), *([measured.moses.signature] if measured.moses else [])]:
         print(line, file=sys.stderr)
     if baseline is not None and baseline.hypotheses == output.hypotheses:
         print("the translations are the baseline's, word for word", file=sys.stderr)
+
+
+def _tables(measured: Measured) -> Iterator[str]:
+    if measured.robustness:
+        yield "BLEU on lower-cased text without final marks, of the sentences typed in each way:"
+    for one in measured.robustness:
+        yield f"  {one.typing:26} {one.bleu:5.1f} {one.share:6.1%}"
+    for name, buckets in measured.breakdown.items():
+        yield f"BLEU and chrF2 by {name}:"
+        for bucket in buckets:
+            [found] = bucket.scores
+            yield f"  {bucket.label:12} {bucket.count:6,} sentences {found.bleu:5.1f} {found.chrf:5.1f}"
 
 
 def _change(comparison: "Comparison") -> str:
