@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -104,9 +104,11 @@ def one_loaded_model(translator: Translator, monkeypatch: pytest.MonkeyPatch) ->
     """The bundled model is loaded once for all tests; any other name is loaded as ever."""
     load = Translator.from_pretrained
 
-    def from_pretrained(name: str | None = None, engine: str = "torch", precision: str | None = None) -> Translator:
-        bundled = (name, engine, precision) == (None, "torch", None)
-        return translator if bundled else load(name, engine, precision)
+    def from_pretrained(
+        name: str | None = None, engine: str = "torch", precision: str | None = None, ensemble: Sequence[str] = ()
+    ) -> Translator:
+        bundled = (name, engine, precision, *ensemble) == (None, "torch", None)
+        return translator if bundled else load(name, engine, precision, ensemble)
 
     monkeypatch.setattr(Translator, "from_pretrained", from_pretrained)
 
