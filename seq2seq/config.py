@@ -116,6 +116,9 @@ class TrainConfig(Section):
     minutes: float | None = Field(None, gt=0, description="time budget: fixes the number of updates after a warm-up")
     batch_tokens: int = Field(4096, ge=16, description="padded tokens of the longer side of one batch")
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one update")
+    optimiser: Literal["adamw", "muon"] = Field(
+        "adamw", description="muon: Muon for the matrices of the layers, AdamW for the rest"
+    )
     learning_rate: float = Field(1e-3, gt=0, description="peak of the schedule")
     warmup: int = Field(500, ge=0, description="updates of linear warm-up")
     schedule: Literal["inverse_sqrt", "linear", "cosine"] = Field(

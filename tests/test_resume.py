@@ -79,6 +79,17 @@ def test_a_run_whose_epochs_differ_goes_on_exactly_too(recipe, tmp_path):
     assert same_run(tmp_path / "unbroken", tmp_path / "resumed")
 
 
+def test_a_run_by_muon_goes_on_exactly_too(corpus, tmp_path):
+    recipe = tiny_recipe(corpus, optimiser="muon", updates=14)
+    train(recipe, tmp_path / "unbroken")
+    with pytest.MonkeyPatch.context() as patch:
+        die_before(patch, 12)
+        with pytest.raises(PowerCutError):
+            train(recipe, tmp_path / "resumed")
+    train(recipe, tmp_path / "resumed", resume=True)
+    assert same_run(tmp_path / "unbroken", tmp_path / "resumed", 14)
+
+
 def test_patience_and_best_score_are_those_of_an_unbroken_run(corpus, tmp_path, monkeypatch):
     losses = {3: 3.0, 6: 2.0, 9: 2.5, 12: 2.1, 15: 1.0}
     monkeypatch.setattr(validation, "dev_loss", lambda run: losses[run.state.progress.update])

@@ -2,6 +2,7 @@
 
 import math
 import time
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,7 @@ from torch.nn import functional
 
 from seq2seq.config import TrainConfig
 from seq2seq.data.batching import Batch
+from seq2seq.errors import UserError
 from seq2seq.model import Transformer
 from seq2seq.training.cross_entropy import summed_cross_entropy
 
@@ -50,12 +52,58 @@ class Objective(nn.Module):
         return summed_loss(self.model, batch, self.smoothing)
 
 
-def make_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """AdamW with the Transformer's betas; weight decay on matrices only."""
+class Optimisers:
+    """Several optimisers, each with weights of its own, as one."""
+
+    def __init__(self, *parts: torch.optim.Optimizer) -> None:
+        self.parts = parts
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """The groups of all of them."""
+        return [group for part in self.parts for group in part.param_groups]
+
+    def step(self) -> None:
+        """One step of each."""
+        for part in self.parts:
+            part.step()
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for part in self.parts:
+            part.zero_grad()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of each, in order."""
+        return {"parts": [part.state_dict() for part in self.parts]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to what `state_dict` gave."""
+        for part, values in zip(self.parts, state["parts"], strict=True):
+            part.load_state_dict(values)
+
+
+def make_optimiser(model: nn.Module, config: TrainConfig) -> "torch.optim.Optimizer | Optimisers":
+    """AdamW with the Transformer's betas; or Muon for the matrices of the layers, and AdamW for the rest.
+
+    Muon (Jordan et al. 2024) makes the singular values of a matrix's step alike. Its steps have the size of AdamW's
+    (Liu et al. 2025, section 2.2), so one learning rate serves both. Weight decay is for matrices only.
+    """
+    embeddings = {weight for part in model.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()}
     matrices = [weight for weight in model.parameters() if weight.dim() > 1]
     vectors = [weight for weight in model.parameters() if weight.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    layers = [weight for weight in matrices if config.optimiser == "muon" and weight not in embeddings]
+    rest = [weight for weight in matrices if config.optimiser == "adamw" or weight in embeddings]
+    groups = [{"params": rest, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    adamw = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    return adamw if config.optimiser == "adamw" else Optimisers(_muon(layers, config), adamw)
+
+
+def _muon(layers: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
+    if not hasattr(torch.optim, "Muon"):
+        raise UserError(f"train.optimiser = 'muon' needs torch 2.9 or later; this is {torch.__version__}")
+    rate, decay = config.learning_rate, config.weight_decay
+    return torch.optim.Muon(layers, lr=rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
 
 
 def pick_precision(config: TrainConfig, device: torch.device) -> str:

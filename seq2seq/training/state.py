@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seq2seq.training.objective import Optimisers
+
 
 @dataclass
 class Progress:
@@ -62,7 +64,7 @@ class TrainingState:
     """All that changes while a run goes on, but for the random numbers, which each process has of its own."""
 
     model: nn.Module
-    optimiser: torch.optim.Optimizer
+    optimiser: torch.optim.Optimizer | Optimisers
     average: MovingAverage
     progress: Progress
 
