@@ -10,6 +10,7 @@ from torch import nn
 from seq2seq.config import TrainConfig
 from seq2seq.data.batching import Batch
 from seq2seq.data.tokenizer import PAD
+from seq2seq.errors import UserError
 from seq2seq.training import objective
 from seq2seq.training.objective import lr_at, make_optimiser, pick_precision, summed_loss
 
@@ -130,3 +131,51 @@ def test_auto_takes_bfloat16_where_the_processor_has_it_and_it_is_faster(monkeyp
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_instructions)
     monkeypatch.setattr(objective, "_bfloat16_wins", lambda: wins)
     assert pick_precision(TrainConfig(precision="auto"), CPU) == expected
+
+
+def muon(model, **settings):
+    return make_optimiser(model, TrainConfig(optimiser="muon", **settings))
+
+
+def test_muon_takes_the_matrices_of_the_layers_and_adamw_the_rest():
+    model = random_model()
+    parts = muon(model).parts
+    held = [{id(weight) for group in part.param_groups for weight in group["params"]} for part in parts]
+    names = [{name for name, weight in model.named_parameters() if id(weight) in ids} for ids in held]
+    assert names[0] == {name for name, weight in model.named_parameters() if weight.dim() == 2} - {"embedding.weight"}
+    assert names[1] == {name for name, _ in model.named_parameters()} - names[0]
+
+
+def test_a_step_of_muon_has_like_singular_values_and_the_size_of_a_step_of_adamw():
+    torch.manual_seed(0)
+    layer = nn.Linear(64, 32)
+    before = layer.weight.detach().clone()
+    layer.weight.grad, layer.bias.grad = torch.randn(32, 64) * torch.logspace(-2, 2, 64), torch.ones(32)
+    muon(layer, learning_rate=0.1).step()
+    step = layer.weight.detach() - before
+    singular = torch.linalg.svdvals(step)
+    assert singular.max() < 2.5 * singular.min()  # of the gradient: 400 times
+    assert step.square().mean().sqrt().item() == pytest.approx(0.2 * 0.1, rel=0.3)
+
+
+def test_a_learning_rate_reaches_both_parts_and_a_state_comes_back():
+    layer = nn.Linear(8, 8)
+    optimiser = muon(layer)
+    for group in optimiser.param_groups:
+        group["lr"] = 0.0
+    layer.weight.grad, layer.bias.grad = torch.ones(8, 8), torch.ones(8)
+    before = [weight.detach().clone() for weight in layer.parameters()]
+    optimiser.step()
+    assert all(torch.equal(one, other) for one, other in zip(before, layer.parameters(), strict=True))
+    optimiser.zero_grad()
+    assert layer.weight.grad is None
+    other = muon(layer)
+    other.load_state_dict(optimiser.state_dict())
+    momentum = [part.parts[0].state[layer.weight]["momentum_buffer"] for part in (optimiser, other)]
+    assert torch.equal(*momentum)
+
+
+def test_muon_needs_a_torch_that_has_it(monkeypatch):
+    monkeypatch.delattr(torch.optim, "Muon")
+    with pytest.raises(UserError, match=r"train\.optimiser = 'muon' needs torch 2\.9 or later; this is 2\."):
+        muon(nn.Linear(4, 4))
