@@ -94,6 +94,12 @@ class VariationConfig(Section):
     other_quotes: float = Field(0.0, ge=0, le=1, description="of sources with typographic quotes for straight ones")
     typing_errors: float = Field(0.0, ge=0, le=1, description="of sources with a letter wrong, missing or too many")
     joined: float = Field(0.0, ge=0, le=1, description="of pairs followed by another, as two sentences of one text")
+    stand_ins: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="of pairs with a name or number on both sides: a made-up one in its place",
+    )
     sampled_pieces: float = Field(
         0.0, ge=0, le=1, description="of sentences, on both sides, cut into pieces by sampling (Kudo 2018)"
     )

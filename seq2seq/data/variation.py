@@ -9,6 +9,7 @@ from random import Random
 
 from seq2seq.config import VariationConfig
 from seq2seq.data.splits import Pair
+from seq2seq.data.stand_ins import with_stand_in
 
 MARK = re.compile(r"\s*[.!?…]+$")  # that ends a sentence, with the space that French puts before it
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -18,7 +19,7 @@ STRAIGHT = str.maketrans("’‘“”", "''\"\"")
 def varied(pairs: Sequence[Pair], config: VariationConfig, rng: Random) -> Iterator[Pair]:
     """Every pair once, in order, each changed in the ways that are drawn for it."""
     for pair in pairs:
-        changed = pair
+        changed = with_stand_in(pair, rng) if rng.random() < config.stand_ins else pair
         if rng.random() < config.joined:
             changed = joined(changed, pairs[rng.randrange(len(pairs))])
         if rng.random() < config.no_final_mark:
