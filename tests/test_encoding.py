@@ -78,7 +78,7 @@ def test_epochs_of_a_recipe_without_variation_are_all_alike(encoded):
 
 @pytest.mark.parametrize("way", list(VariationConfig.model_fields))
 def test_an_epoch_is_decided_by_seed_and_number(way):
-    pairs = [Pair(f'{pair.source} "Good", Anna.', f"{pair.target} Bien.") for pair in PAIRS]
+    pairs = [Pair(f'{pair.source} "Good", Anna.', f"{pair.target} Bien, Anna.") for pair in PAIRS]
 
     def draw(seed: int, number: int) -> list[EncodedPair]:
         return list(encode_epoch(pairs, tokenizer(), VariationConfig(**{way: 0.5}), seed, number))

@@ -1,7 +1,7 @@
 """What a translator must copy and cannot know: made-up names, numbers, addresses, placeholders.
 
-A corpus has few names and the same ones over and over. Where a word is the same on both sides of a pair, another one in its
-place teaches to copy what stands there rather than to know it.
+A corpus has few names and the same ones over and over. Where a word is the same on both sides of a pair, another one
+in its place teaches to copy what stands there rather than to know it.
 """
 
 import re
@@ -60,8 +60,9 @@ def _replaced(text: str, word: str, other: str) -> str:
 
 
 def invented_number(rng: Random) -> str:
-    """A whole number of one to seven digits."""
-    return str(rng.randrange(2, 10 ** rng.randint(1, 7) + 2))
+    """A whole number of one to seven digits, from 2 up."""
+    digits = rng.randint(1, 7)
+    return str(max(2, rng.randrange(10 ** (digits - 1), 10**digits)))
 
 
 def invented_name(rng: Random) -> str:
