@@ -5,16 +5,15 @@ import sys
 
 from seq2seq import Translator
 from seq2seq.demo import launch
-from seq2seq.errors import exit_status
+from seq2seq.errors import UserError, exit_status
 
 
 def main() -> None:
     """Serve the page until Ctrl+C."""
-    launch(
-        Translator.from_pretrained(),
-        host=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"),
-        port=int(os.environ.get("GRADIO_SERVER_PORT", "7860")),
-    )
+    port = os.environ.get("GRADIO_SERVER_PORT", "7860")
+    if not port.isdecimal():
+        raise UserError(f"GRADIO_SERVER_PORT = {port!r} is not a port number")
+    launch(Translator.from_pretrained(), os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"), int(port))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 
 from seq2seq.commands.common import OutputPath, check_parent
 from seq2seq.config import load_recipe
-from seq2seq.errors import exit_status
+from seq2seq.errors import UserError, exit_status
 from seq2seq.training.distillation import distil
 
 PROGRAM = "distil"
@@ -22,16 +22,17 @@ def run() -> None:
     parser.add_argument("--output", action=OutputPath, required=True, metavar="FILE.tsv", help="where to write")
     parser.add_argument("--beam-size", type=int, default=5, metavar="N", help="hypotheses kept (default: 5)")
     parser.add_argument(
-        "--n-best",
-        type=int,
-        default=5,
-        metavar="N",
-        help="choose among so many the nearest to a reference (default: 5)",
+        "--n-best", type=int, metavar="N", help="choose the nearest to a reference among so many (default: the beam)"
     )
     options = parser.parse_args()
+    n_best = options.beam_size if options.n_best is None else options.n_best
     check_parent(options.output)
+    if options.output.suffix != ".tsv":
+        raise UserError(f"--output {options.output} must end in .tsv, by which `data.extra` knows its form")
+    if not 1 <= n_best <= options.beam_size <= 64:
+        raise UserError(f"--n-best {n_best} is not between 1 and --beam-size {options.beam_size}, which is at most 64")
     recipe = load_recipe(options.recipe)
-    count = distil(recipe.data, options.model, options.output, options.beam_size, options.n_best)
+    count = distil(recipe.data, options.model, options.output, options.beam_size, n_best)
     print(f"{PROGRAM}: {count:,} pairs in {options.output}", file=sys.stderr)
 
 

@@ -167,7 +167,7 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _check_sampling(self) -> Self:
-        if self.variation.sampled_pieces and self.tokenizer.kind == "bpe":
+        if self.variation.sampled_pieces and self.tokenizer.kind == "bpe" and self.train.init is None:
             raise ValueError("variation.sampled_pieces needs tokenizer.kind = 'unigram': BPE has one cut of a text")
         return self
 

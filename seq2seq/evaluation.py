@@ -87,8 +87,12 @@ def moses_bleu(hypotheses: Sequence[str], references: References, language: str)
     The scripts of Multi30k (Elliott et al. 2016), task1-tokenize: lower case, normalize-punctuation, tokenizer.
     """
     import sacremoses
+    from sacremoses.corpus import NonbreakingPrefixes
 
     check(hypotheses, references)
+    known = sorted(NonbreakingPrefixes().available_langs.values())
+    if language not in known:
+        raise UserError(f"Moses has no tokens for language {language!r}: it knows {', '.join(known)}")
     normaliser, tokenizer = sacremoses.MosesPunctNormalizer(language), sacremoses.MosesTokenizer(language)
 
     def tokens(text: str) -> str:

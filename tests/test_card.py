@@ -80,19 +80,24 @@ def test_a_licence_is_only_stated_where_it_is_known(dataset, licence):
 @pytest.mark.parametrize(
     ("dataset", "extra", "licence"),
     [
-        ("tatoeba", "distilled.tsv", "cc-by-2.0"),
+        ("tatoeba", "more.tsv", None),
+        ("tatoeba", "tatoeba", "cc-by-2.0"),
         ("tatoeba", "multi30k", "other"),
         ("multi30k", "tatoeba", "other"),
         ("files", "tatoeba", None),
     ],
 )
 def test_a_mixture_has_the_narrowest_licence_and_names_its_parts(dataset, extra, licence):
-    mixed = recipe(dataset=dataset, extra=[extra])
-    card = model_card(mixed.model_copy(update={"train": TrainConfig(init="runs/a/model")}), PROGRESS, {})
+    card = model_card(recipe(dataset=dataset, extra=[extra]), PROGRESS, {})
     assert front_matter(card).get("license") == licence
     assert f"Further training pairs: `{extra}`." in card
-    assert "started from the weights of `runs/a/model`" in card
     assert ("for non-commercial research and education only" in card) == (licence == "other")
+
+
+def test_a_run_that_started_from_a_model_says_so_and_states_no_licence():
+    card = model_card(recipe().model_copy(update={"train": TrainConfig(init="runs/a/model")}), PROGRESS, {})
+    assert "started from the weights of `runs/a/model`" in card
+    assert "license" not in front_matter(card)
 
 
 def test_scores_of_a_test_split_are_a_result_of_their_own_and_odd_numbers_are_none():

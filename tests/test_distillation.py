@@ -1,5 +1,6 @@
 """Training sources with a teacher's translations."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,12 @@ from seq2seq.translation.translator import Alternative, Translator
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     root = tmp_path_factory.mktemp("teachers")
     return [saved_model(root / name, seed=seed) for seed, name in enumerate(("one", "two"), 1)]
+
+
+def write_dev(folder: Path) -> Path:
+    path = folder / "dev.tsv"
+    path.write_text("We sing.\tNous chantons.\n", encoding="utf-8")
+    return path
 
 
 @pytest.fixture
@@ -51,6 +58,23 @@ def test_a_translation_that_was_cut_is_not_taught(folders):
     cut = next(pair for pair, result in zip(TRAIN, found, strict=True) if result.truncated)
     example = Example(cut.source, ("La première.", "La seconde."))
     assert distilled(teacher, [example], 1, 1)[0].target == "La première."
+
+
+def test_a_tab_in_a_source_is_a_space_in_the_file(folders, tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"en": f"the\tcat {number}", "fr": f"le chat {number}"} for number in range(9)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    output = tmp_path / "distilled.tsv"
+    data = DataConfig(train=[str(path)], dev=[str(write_dev(tmp_path))])
+    distil(data, [str(folders[0])], output, 1, 1)
+    assert [source for source, _ in read_pairs([output], "en", "fr")] == [f"the cat {number}" for number in range(9)]
+
+
+def test_a_teacher_of_other_languages_is_refused(folders, data, tmp_path):
+    turned = data.model_copy(update={"source": "fr", "target": "en"})
+    with pytest.raises(UserError, match="the data is fr-en, the model en-fr"):
+        distil(turned, [str(folders[0])], tmp_path / "out.tsv", 1, 1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_it_goes_on_where_it_was_interrupted_and_another_job_does_not(folders, data, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Several models that translate together: the mean of their probabilities decides."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_the_mean_of_the_probabilities_decides_and_is_the_score(folders):
 def test_python_and_the_command_line_open_the_same_ensemble(folders, capsys):
     first, second = map(str, folders)
     expected = Translator.from_pretrained(first, ensemble=[second]).translate(TEXTS[0], beam_size=2)
-    assert main(["translate", "--model", first, "--ensemble", second, "--beam-size", "2", TEXTS[0]]) == 0
+    assert main(["translate", "--model", first, "--ensemble", second, TEXTS[0], "--beam-size", "2"]) == 0
     assert capsys.readouterr().out == expected.text + "\n"
     assert expected.attention.shape[0] == load_model(first).info.model.decoder_layers
 
@@ -68,6 +69,10 @@ def test_what_is_no_ensemble_is_refused(folders, tmp_path):
     (other / "tokenizer.model").write_bytes(tokenizer(kind="bpe").model)
     with pytest.raises(UserError, match=r"other has another tokenizer than .*one: they are no ensemble"):
         open_engine(folders[0], "torch", ensemble=[other])
+    turned = load_model(folders[1])
+    turned = replace(turned, info=turned.info.model_copy(update={"source": "fr", "target": "en"}))
+    with pytest.raises(UserError, match=r"two translates between other languages than .*one"):
+        Ensemble([load_model(folders[0]), turned])
     with pytest.raises(UserError, match="engine 'ctranslate2' runs one model: an ensemble needs torch"):
         open_engine(folders[0], "ctranslate2", ensemble=[folders[1]])
     with pytest.raises(UserError, match="an ensemble is not one model"):

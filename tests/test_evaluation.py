@@ -240,3 +240,9 @@ def test_by_moses_all_references_of_a_sentence_count():
     assert moses_bleu(["il dort ici ce soir"], [("il est ici", "il dort ici ce soir")], "fr").bleu == pytest.approx(100)
     with pytest.raises(UserError, match="line-parallel"):
         moses_bleu(["a"], [], "fr")
+
+
+@pytest.mark.parametrize("language", ["french", "FR", "xx", ""])
+def test_moses_refuses_a_language_that_it_has_no_tokens_for(language):
+    with pytest.raises(UserError, match=f"Moses has no tokens for language '{language}': it knows .* fr,"):
+        moses_bleu(["a"], [("a",)], language)

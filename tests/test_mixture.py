@@ -8,7 +8,7 @@ from small import tiny_recipe
 from trainings import prepared
 
 from seq2seq.config import DataConfig
-from seq2seq.data.corpus import load_corpus
+from seq2seq.data.corpus import load_corpus, load_split
 from seq2seq.data.mixture import Mixture
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import BOS
@@ -47,6 +47,18 @@ def test_extra_pairs_are_cleaned_as_training_pairs_are(corpus, extra):
     assert found.report.splits[f"extra {extra}"].pairs == 2
     assert set(found.report.dropped[f"extra {extra}"]) == {"empty", "also in dev or test"}
     assert f"extra {extra} 2" in found.report.as_text()
+
+
+def test_a_corpus_is_tested_without_its_extra_pairs(corpus, tmp_path):
+    data = tiny_recipe(corpus).data.model_copy(update={"extra": [str(tmp_path / "gone.tsv")]})
+    assert load_split(data, "dev") == load_split(tiny_recipe(corpus).data, "dev")
+
+
+def test_extra_pairs_of_a_published_corpus_keep_to_the_rules_of_the_recipe(corpus):
+    short = load_corpus(DataConfig(dataset="sample", extra=["sample"], max_words=9))
+    assert 0 < len(short.extra[0]) == len(short.split.train)
+    with pytest.raises(UserError, match=r"^data\.extra: 'sample' is English-French, not en-de$"):
+        load_corpus(tiny_recipe(corpus).data.model_copy(update={"target": "de", "extra": ["sample"]}))
 
 
 def test_extra_pairs_are_part_of_the_fingerprint(corpus, extra):

@@ -12,7 +12,7 @@ from seq2seq.data.batching import Batch
 from seq2seq.data.tokenizer import PAD
 from seq2seq.errors import UserError
 from seq2seq.training import objective
-from seq2seq.training.objective import lr_at, make_optimiser, pick_precision, summed_loss
+from seq2seq.training.objective import check_optimiser, lr_at, make_optimiser, pick_precision, summed_loss
 
 SCHEDULES = ["inverse_sqrt", "linear", "cosine"]
 CPU = torch.device("cpu")
@@ -178,4 +178,5 @@ def test_a_learning_rate_reaches_both_parts_and_a_state_comes_back():
 def test_muon_needs_a_torch_that_has_it(monkeypatch):
     monkeypatch.delattr(torch.optim, "Muon")
     with pytest.raises(UserError, match=r"train\.optimiser = 'muon' needs torch 2\.9 or later; this is 2\."):
-        muon(nn.Linear(4, 4))
+        check_optimiser(TrainConfig(optimiser="muon"))
+    check_optimiser(TrainConfig())

@@ -24,13 +24,12 @@ def typed(sources: list[str]) -> list[list[str]]:
         seen.append(list(texts))
         return ["Le port"] * len(texts)
 
-    robustness(translate, sources, REFERENCES)
+    robustness(translate, sources, REFERENCES, ["Le port"] * len(sources))
     return seen
 
 
 def test_the_sentences_are_typed_in_each_way():
     seen = dict(zip(TYPINGS, typed(SOURCES), strict=True))
-    assert seen["as written"] == SOURCES
     assert seen["lower case, no final mark"][0] == "where is anna's coat"
     assert seen["capitals"][0] == "WHERE IS ANNA'S COAT?"
     assert seen["other quotes"] == ["Where is Anna’s coat?", *SOURCES[1:]]
@@ -46,7 +45,7 @@ def test_a_translator_keeps_all_that_no_typing_takes_from_it():
         known = {bare(source): target.upper() for source, target in answers.items()}
         return [known.get(bare(text), "?") for text in texts]
 
-    kept = {one.typing: one for one in robustness(translate, SOURCES, REFERENCES)}
+    kept = {one.typing: one for one in robustness(translate, SOURCES, REFERENCES, translate(SOURCES))}
     assert kept["as written"].bleu == pytest.approx(100.0)
     assert kept["lower case, no final mark"].share == kept["capitals"].share == 1.0
     assert kept["one typing error"].share < 0.5
@@ -54,4 +53,5 @@ def test_a_translator_keeps_all_that_no_typing_takes_from_it():
 
 
 def test_a_translator_that_knows_nothing_has_nothing_to_lose():
-    assert [one.share for one in robustness(lambda texts: [""] * len(texts), SOURCES, REFERENCES)] == [0.0] * 5
+    nothing = [""] * len(SOURCES)
+    assert [one.share for one in robustness(lambda texts: nothing, SOURCES, REFERENCES, nothing)] == [0.0] * 5

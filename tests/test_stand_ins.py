@@ -51,6 +51,21 @@ def test_a_pair_with_nothing_to_exchange_stays(pair):
     assert {with_stand_in(pair, Random(seed)) for seed in SEEDS} == {pair}
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "around"),
+    [
+        ("He paid 3.50 for 3 apples.", "Pour 3 pommes il a payé 3,50.", ("3.50 for ", "3,50.")),
+        ("Anne-Marie met Marie.", "Anne-Marie a rencontré Marie.", ("Anne-Marie met ", "Anne-Marie a ")),
+    ],
+)
+def test_what_is_only_a_part_of_another_thing_stays(source, target, around):
+    for seed in SEEDS:
+        found = with_stand_in(Pair(source, target), Random(seed))
+        assert found != Pair(source, target)
+        assert around[0] in found.source
+        assert around[1] in found.target
+
+
 def test_all_that_a_translator_has_to_copy_is_invented():
     found = [invented_name(Random(seed)) for seed in range(2000)]
     forms = [

@@ -78,6 +78,18 @@ def test_a_text_without_a_longer_word_has_no_slip(text):
     assert mistyped(text, Random(0)) == text
 
 
+def test_a_made_up_name_is_the_same_on_both_sides_however_the_sentence_is_typed():
+    pairs = [Pair("Yesterday Anna sang.", "Hier Anna chantait.")] * 50
+    for pair in vary(pairs=pairs, stand_ins=1.0, lower_case=1.0, typing_errors=1.0):
+        assert pair.source.removeprefix("Yesterday ").removesuffix(" sang.") in pair.target
+
+
+def test_own_pairs_are_joined_with_own_ones_and_extra_with_extra_ones():
+    pairs = [Pair(f"own {number}", "a") for number in range(9)] + [Pair(f"extra {number}", "b") for number in range(9)]
+    for pair in varied(pairs, VariationConfig(joined=1.0), Random(0), own=9):
+        assert ("own" in pair.source) != ("extra" in pair.source)
+
+
 def test_shares_are_shares_and_the_draw_decides():
     many = [Pair("Hello There.", "Bonjour.")] * 4000
     found = vary(seed=1, pairs=many, lower_case=0.25, no_final_mark=0.5)

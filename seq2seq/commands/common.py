@@ -42,7 +42,11 @@ def engine_option(parser: argparse.ArgumentParser) -> None:
         "--precision", metavar="P", help="float32 (default), bfloat16 with torch, int8 with ctranslate2"
     )
     parser.add_argument(
-        "--ensemble", nargs="+", default=[], metavar="M", help="more models, whose probabilities are averaged with it"
+        "--ensemble",
+        action="append",
+        default=[],
+        metavar="M",
+        help="one more model, whose probabilities are averaged with --model's; give it again for another",
     )
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,6 +98,7 @@ def evaluate(options: argparse.Namespace) -> None:
     evaluation.check(test.sources, test.references)
     translator = open_translator(options)
     baseline = _baseline(options.baseline, test, translator, options.engine, options.precision)
+    seen = _words_seen(test) if options.breakdown else {}
     more = f" and {len(options.ensemble)} more" if options.ensemble else ""
     output = _translate_all(translator, (options.model or "en-fr, bundled") + more, test, options)
     if isinstance(baseline, Translator):
@@ -108,9 +109,9 @@ def evaluate(options: argparse.Namespace) -> None:
     confidence = options.confidence or options.report is not None
     measured = measure(output, baseline, test.references, confidence, moses)
     if options.breakdown:
-        measured = replace(measured, breakdown=_breakdown(test, output))
+        measured = replace(measured, breakdown=_breakdown(test, [each for each in (output, baseline) if each], seen))
     if options.robustness:
-        measured = replace(measured, robustness=_robustness(translator, test, options))
+        measured = replace(measured, robustness=_robustness(translator, test, output, options))
     show(measured, options.json)
     if options.report:
         page = _report(test, measured, translator, options)
@@ -201,26 +202,32 @@ def _translate(translator: "Translator", sources: Sequence[str], options: argpar
     return translations
 
 
-def _breakdown(test: Test, output: Output) -> "dict[str, list[Bucket]]":
+def _words_seen(test: Test) -> Mapping[str, int]:
+    """How often each word stands in the training sources; empty where there are none."""
     from seq2seq.data.corpus import load_split
-    from seq2seq.insight.breakdown import by_length, by_rarity, count_words
+    from seq2seq.insight.breakdown import count_words
 
-    systems = [output.hypotheses]
+    return {} if test.data is None else count_words(pair.source for pair in load_split(test.data, "train"))
+
+
+def _breakdown(test: Test, outputs: Sequence[Output], seen: Mapping[str, int]) -> "dict[str, list[Bucket]]":
+    from seq2seq.insight.breakdown import by_length, by_rarity
+
+    systems = [output.hypotheses for output in outputs]
     found = {"words of the source": by_length(test.sources, test.references, systems)}
-    if test.data is not None:
-        seen = count_words(pair.source for pair in load_split(test.data, "train"))
+    if seen:
         rarity = "how often training saw the rarest word of the source"
         found[rarity] = by_rarity(test.sources, test.references, systems, seen)
     return found
 
 
-def _robustness(translator: "Translator", test: Test, options: argparse.Namespace) -> "list[Kept]":
+def _robustness(translator: "Translator", test: Test, output: Output, options: argparse.Namespace) -> "list[Kept]":
     from seq2seq.insight.robustness import robustness
 
     def translate(sources: Sequence[str]) -> list[str]:
         return [result.text for result in _translate(translator, sources, options)]
 
-    return robustness(translate, test.sources, test.references)
+    return robustness(translate, test.sources, test.references, output.hypotheses)
 
 
 def _report(test: Test, measured: Measured, translator: "Translator", options: argparse.Namespace) -> str:

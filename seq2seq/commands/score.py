@@ -77,7 +77,7 @@ def measure(
 
     scores = evaluation.score(output.hypotheses, references, confidence)
     comparisons = evaluation.compare(baseline.hypotheses, output.hypotheses, references) if baseline else []
-    by_moses = evaluation.moses_bleu(output.hypotheses, references, moses) if moses else None
+    by_moses = evaluation.moses_bleu(output.hypotheses, references, moses) if moses is not None else None
     return Measured(output, baseline, scores, comparisons, by_moses)
 
 
@@ -157,10 +157,10 @@ def _tables(measured: Measured) -> Iterator[str]:
     for one in measured.robustness:
         yield f"  {one.typing:26} {one.bleu:5.1f} {one.share:6.1%}"
     for name, buckets in measured.breakdown.items():
-        yield f"BLEU and chrF2 by {name}:"
+        yield f"BLEU and chrF2 by {name}{', then those of the baseline' if measured.baseline else ''}:"
         for bucket in buckets:
-            [found] = bucket.scores
-            yield f"  {bucket.label:12} {bucket.count:6,} sentences {found.bleu:5.1f} {found.chrf:5.1f}"
+            scores = "  ".join(f"{found.bleu:5.1f} {found.chrf:5.1f}" for found in bucket.scores)
+            yield f"  {bucket.label:12} {bucket.count:6,} sentences {scores}"
 
 
 def _change(comparison: "Comparison") -> str:

@@ -76,21 +76,21 @@ def examine(config: DataConfig) -> Corpus:
 
 def _extra(name: str, config: DataConfig, dev: PairTable, test: PairTable) -> Sieve:
     """Further training pairs: all pairs of a file, or the training split of a published corpus."""
-    pairs = _read_extra(name, config)
+    pairs = PairTable.write(_read_extra(name, config))
     return Sieve(f"extra {name}", pairs, sift(pairs, config, dev, test))
 
 
-def _read_extra(name: str, config: DataConfig) -> PairTable:
+def _read_extra(name: str, config: DataConfig) -> Iterable[files.RawPair]:
     if name in published.PUBLISHED:
-        given: Iterable[files.RawPair] = load_split(
-            DataConfig(dataset=name, source=config.source, target=config.target), "train"
-        )
-    elif files.form_of(Path(name)):
-        given = _watched(files.read_pairs([Path(name)], config.source, config.target), name)
-    else:
-        known = f"{', '.join(published.PUBLISHED)}, or a file {files.FORMS}"
-        raise UserError(f"data.extra: {name!r} is not one of {known}")
-    return PairTable.write(given)
+        plain = {"dataset": name, "extra": [], "train": [], "dev": [], "test": []}
+        try:
+            return load_split(config.model_copy(update=plain), "train")
+        except UserError as error:
+            raise UserError(str(error).replace("data.dataset = ", "data.extra: ")) from None
+    if files.form_of(Path(name)):
+        return _watched(files.read_pairs([Path(name)], config.source, config.target), name)
+    known = f"{', '.join(published.PUBLISHED)}, or a file {files.FORMS}"
+    raise UserError(f"data.extra: {name!r} is not one of {known}")
 
 
 def _divide(given: dict[str, PairTable], config: DataConfig) -> tuple[PairTable, PairTable, PairTable]:
@@ -107,9 +107,9 @@ def _divide(given: dict[str, PairTable], config: DataConfig) -> tuple[PairTable,
 
 
 def load_split(config: DataConfig, name: str) -> Sequence[Pair]:
-    """The pairs of one split: train, dev, test, or any further test set that the corpus publishes."""
+    """The pairs of one split: train, dev, test, or any further test set that the corpus publishes; no extra pairs."""
     if name in Split._fields:
-        return load_corpus(config).split[Split._fields.index(name)]
+        return load_corpus(config.model_copy(update={"extra": []})).split[Split._fields.index(name)]
     if config.dataset == "multi30k" and name in published.MULTI30K_LINES:
         return PairTable.write(published.read_published(config, name, _paths(config, name)))
     more = f", {', '.join(published.MULTI30K_LINES)}" if config.dataset == "multi30k" else ""

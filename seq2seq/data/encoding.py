@@ -90,9 +90,12 @@ def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer) -> EncodedPairs:
 
 
 def encode_epoch(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, config: VariationConfig, seed: int, epoch: int
+    pairs: Sequence[Pair], tokenizer: Tokenizer, config: VariationConfig, seed: int, epoch: int, own: int | None = None
 ) -> EncodedPairs:
-    """The same of training pairs as they are in one epoch: varied as the recipe says, by seed and epoch alone."""
+    """The same of training pairs as they are in one epoch: varied as the recipe says, by seed and epoch alone.
+
+    `own` is how many of them, the first ones, are the corpus's own.
+    """
     if not config.varies:
         return encode_pairs(pairs, tokenizer)
     rng = Random(f"variation/{seed}/{epoch}")
@@ -105,7 +108,7 @@ def encode_epoch(
             rows[index] = row
         return [_hide(row, config.unknown_pieces, tokenizer.unk_id, rng) for row in rows] if side == SOURCE else rows
 
-    return _encode(varied(pairs, config, rng), tokenizer, cut)
+    return _encode(varied(pairs, config, rng, own), tokenizer, cut)
 
 
 def mark(pairs: EncodedPairs, first: int, mark_id: int) -> EncodedPairs:
@@ -117,7 +120,7 @@ def mark(pairs: EncodedPairs, first: int, mark_id: int) -> EncodedPairs:
 
 
 def _hide(row: list[int], share: float, unk_id: int, rng: Random) -> list[int]:
-    return [unk_id if rng.random() < share else index for index in row] if share else row
+    return [unk_id if rng.random() < share else piece for piece in row] if share else row
 
 
 def _encode(

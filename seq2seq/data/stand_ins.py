@@ -12,31 +12,8 @@ from seq2seq.data.splits import Pair
 
 NAME = re.compile(r"(?<![\w'’-])[A-Z][a-z]{2,}(?![\w'’-])")
 NUMBER = re.compile(r"(?<![\w.,:'’$€£%-])\d+(?![\w.,:'’$€£%-]\d|[\w$€£%])")
-ONSETS = [
-    "b",
-    "br",
-    "c",
-    "cl",
-    "d",
-    "dr",
-    "f",
-    "g",
-    "gl",
-    "h",
-    "j",
-    "k",
-    "kr",
-    "l",
-    "m",
-    "n",
-    "p",
-    "pr",
-    "r",
-    "s",
-    "st",
-]
-ONSETS += ["t", "tr", "v", "w", "z"]
-VOWELS = ["a", "e", "i", "o", "u", "ai", "ea", "ou"]
+ONSETS = (*"bcdfghjklmnprstvwz", "br", "cl", "dr", "gl", "kr", "pr", "st", "tr")
+VOWELS = (*"aeiou", "ai", "ea", "ou")
 CODAS = ["", "", "l", "n", "r", "s", "nd", "rt", "ck", "x"]
 FIELDS = ("name", "user", "count", "place", "title", "total")
 
@@ -50,13 +27,13 @@ def with_stand_in(pair: Pair, rng: Random) -> Pair:
         shared = [word for word in shared if not (pair.source.startswith(word) and pair.target.startswith(word))]
         if shared:
             word, other = rng.choice(shared), invent(rng)
-            return Pair(*(_replaced(text, word, other) for text in pair))
+            return Pair(*(_replaced(text, pattern, word, other) for text in pair))
     return pair
 
 
-def _replaced(text: str, word: str, other: str) -> str:
-    match = re.search(rf"(?<!\w){word}(?!\w)", text)
-    return f"{text[: match.start()]}{other}{text[match.end() :]}" if match else text
+def _replaced(text: str, pattern: re.Pattern[str], word: str, other: str) -> str:
+    match = next(match for match in pattern.finditer(text) if match.group() == word)
+    return text[: match.start()] + other + text[match.end() :]
 
 
 def invented_number(rng: Random) -> str:

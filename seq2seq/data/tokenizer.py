@@ -91,7 +91,10 @@ class Tokenizer:
         One of the `CUTS` most probable, by their probabilities to the power of `SHARPNESS` (Kudo 2018, section 3.2).
         For unigram pieces alone: BPE has no second-best cut.
         """
-        found = self._processor.NBestEncodeAsIds(list(map(writable, texts)), CUTS)
+        try:
+            found = self._processor.NBestEncodeAsIds(list(map(writable, texts)), CUTS)
+        except RuntimeError:
+            raise UserError("variation.sampled_pieces needs a unigram tokenizer, and this one is of BPE") from None
         return [self._draw(cuts, rng) for cuts in found]
 
     def _draw(self, cuts: list[list[int]], rng: Random) -> list[int]:

@@ -16,20 +16,25 @@ KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 STRAIGHT = str.maketrans("’‘“”", "''\"\"")
 
 
-def varied(pairs: Sequence[Pair], config: VariationConfig, rng: Random) -> Iterator[Pair]:
-    """Every pair once, in order, each changed in the ways that are drawn for it."""
-    for pair in pairs:
+def varied(pairs: Sequence[Pair], config: VariationConfig, rng: Random, own: int | None = None) -> Iterator[Pair]:
+    """Every pair once, in order, each changed in the ways that are drawn for it.
+
+    The first `own` pairs (all, if not given) are joined with each other, and so are the rest.
+    """
+    own = len(pairs) if own is None else own
+    for number, pair in enumerate(pairs):
         changed = with_stand_in(pair, rng) if rng.random() < config.stand_ins else pair
+        invented = changed is not pair
         if rng.random() < config.joined:
-            changed = joined(changed, pairs[rng.randrange(len(pairs))])
+            changed = joined(changed, pairs[rng.randrange(own) if number < own else rng.randrange(own, len(pairs))])
         if rng.random() < config.no_final_mark:
             changed = without_final_mark(changed)
         source = changed.source
         if rng.random() < config.other_quotes:
             source = with_other_quotes(source)
-        if rng.random() < config.typing_errors:
+        if rng.random() < config.typing_errors and not invented:  # what is to be copied is the same on both sides
             source = mistyped(source, rng)
-        if rng.random() < config.lower_case:
+        if rng.random() < config.lower_case and not invented:
             source = source.lower()
         yield Pair(source, changed.target)
 

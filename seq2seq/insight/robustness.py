@@ -11,7 +11,6 @@ Typing = Callable[[str, Random], str]  # a sentence as it is written -> as it is
 Translate = Callable[[Sequence[str]], list[str]]
 
 TYPINGS: dict[str, Typing] = {
-    "as written": lambda text, rng: text,
     "lower case, no final mark": lambda text, rng: MARK.sub("", text).lower(),
     "capitals": lambda text, rng: text.upper(),
     "other quotes": lambda text, rng: with_other_quotes(text),
@@ -33,14 +32,21 @@ def bare(text: str) -> str:
     return MARK.sub("", text).lower()
 
 
-def robustness(translate: Translate, sources: Sequence[str], references: References) -> list[Kept]:
-    """BLEU (13a) of the same sentences typed in each way, hypotheses and references bare."""
+def robustness(
+    translate: Translate, sources: Sequence[str], references: References, hypotheses: Sequence[str]
+) -> list[Kept]:
+    """BLEU (13a) of the same sentences typed in each way, hypotheses and references bare.
+
+    `hypotheses` are the translations of the sources as they are written.
+    """
     expected = [[bare(text) for text in texts] for texts in references]
-    found: list[Kept] = []
+
+    def bleu(texts: Sequence[str]) -> float:
+        return score_subset([bare(text) for text in texts], expected).bleu
+
+    whole = bleu(hypotheses)
+    scores = {"as written": whole}
     for name, typed in TYPINGS.items():
         rng = Random(name)
-        hypotheses = translate([typed(source, rng) for source in sources])
-        bleu = score_subset([bare(text) for text in hypotheses], expected).bleu
-        whole = found[0].bleu if found else bleu
-        found.append(Kept(name, bleu, bleu / whole if whole else 0.0))
-    return found
+        scores[name] = bleu(translate([typed(source, rng) for source in sources]))
+    return [Kept(name, score, score / whole if whole else 0.0) for name, score in scores.items()]

@@ -55,7 +55,7 @@ def front_matter(recipe: Recipe, scores: Mapping[str, float]) -> dict[str, Any]:
         "library_name": "seq2seq",
         "pipeline_tag": "translation",
         "tags": ["translation", "seq2seq", "transformer", "encoder-decoder", "safetensors"],
-        **_licence(data),
+        **_licence(data, recipe.train.init is None),
     }
     if data.dataset.startswith("hub:"):
         values["datasets"] = [data.dataset.removeprefix("hub:")]
@@ -66,10 +66,15 @@ def front_matter(recipe: Recipe, scores: Mapping[str, float]) -> dict[str, Any]:
     return values
 
 
-def _licence(data: DataConfig) -> dict[str, str]:
-    """What is known of the data's licence; the narrowest, where a mixture has several."""
-    known = {name: LICENCES[name] for name in (data.dataset, *data.extra) if name in LICENCES}
-    return known.get("multi30k") or known.get(data.dataset, {})
+def _licence(data: DataConfig, known: bool) -> dict[str, str]:
+    """The licence of the data, the narrowest where a mixture has several; none if that of a part is not known.
+
+    `known` is false where the run started from a model, which learned from who knows what.
+    """
+    parts = (data.dataset, *data.extra)
+    if "multi30k" in parts:
+        return LICENCES["multi30k"]
+    return LICENCES.get(data.dataset, {}) if known and all(part in LICENCES for part in parts) else {}
 
 
 def _results(recipe: Recipe, scores: Mapping[str, float]) -> Iterator[dict[str, Any]]:

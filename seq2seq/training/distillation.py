@@ -6,44 +6,46 @@ say.
 
 import hashlib
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
 from seq2seq.config import DataConfig
-from seq2seq.data.corpus import load_corpus
-from seq2seq.data.splits import Example, Pair, group_references
+from seq2seq.data.corpus import load_split
+from seq2seq.data.splits import Example, Pair, fingerprint, group_references
+from seq2seq.errors import UserError
 from seq2seq.evaluation import sentence_scores
-from seq2seq.folder import find_model, fingerprint, load_info
+from seq2seq.folder import find_model, load_info
+from seq2seq.folder import fingerprint as folder_fingerprint
 from seq2seq.storage import write_text
 from seq2seq.translation.translator import Alternative, Translator
 
 CHUNK = 2048  # sources that are translated together, and then are safe on the disk
 
 
-def distil(data: DataConfig, models: Sequence[str | None], output: Path, beam_size: int, n_best: int) -> int:
+def distil(data: DataConfig, models: Sequence[str], output: Path, beam_size: int, n_best: int) -> int:
     """Write `source TAB translation` for every distinct training source of a corpus; returns how many.
 
     Several models translate together, as an ensemble. Finished parts lie in a folder beside the output until all are
     there, so the same call goes on where it was interrupted.
     """
-    examples = group_references(load_corpus(data).split.train)
-    first, *others = models
-    translator = Translator.from_pretrained(first, ensemble=[name for name in others if name is not None])
-    folder = output.with_name(f"{output.name}.{_job(data, models, beam_size, n_best)}")
-    folder.mkdir(parents=True, exist_ok=True)
+    translator = Translator.from_pretrained(models[0], ensemble=models[1:])
+    languages = (translator.info.source, translator.info.target)
+    if languages != (data.source, data.target):
+        raise UserError(f"the data is {data.source}-{data.target}, the model {'-'.join(languages)}")
+    pairs = load_split(data, "train")
+    examples = group_references(pairs)
+    folder = output.with_name(f"{output.name}.{_job(pairs, models, beam_size, n_best)}")
     parts = [folder / f"{start:08d}.tsv" for start in range(0, len(examples), CHUNK)]
     for number, part in enumerate(tqdm(parts, unit="part")):
         if not part.exists():
-            chunk = examples[number * CHUNK : (number + 1) * CHUNK]
-            write_text(
-                part, "".join("\t".join(pair) + "\n" for pair in distilled(translator, chunk, beam_size, n_best))
-            )
+            chunk = distilled(translator, examples[number * CHUNK : (number + 1) * CHUNK], beam_size, n_best)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_text(part, "".join(map(_line, chunk)))
     write_text(output, "".join(part.read_text(encoding="utf-8") for part in parts))
-    for part in parts:
-        part.unlink()
-    folder.rmdir()
+    shutil.rmtree(folder)
     return len(examples)
 
 
@@ -51,11 +53,11 @@ def _line(pair: Pair) -> str:
     return "\t".join(text.replace("\t", " ") for text in pair) + "\n"
 
 
-def _job(data: DataConfig, models: Sequence[str | None], beam_size: int, n_best: int) -> str:
+def _job(pairs: Iterable[Pair], models: Sequence[str], beam_size: int, n_best: int) -> str:
     """What a part depends on, in short."""
-    folders = [find_model(name) for name in models]
-    weights = [fingerprint(folder, load_info(folder)) for folder in folders]
-    settings = json.dumps([data.model_dump(mode="json"), weights, beam_size, n_best])
+    folders = map(find_model, models)
+    weights = [folder_fingerprint(folder, load_info(folder)) for folder in folders]
+    settings = json.dumps([fingerprint(pairs), weights, beam_size, n_best])
     return hashlib.sha256(settings.encode()).hexdigest()[:12]
 
 

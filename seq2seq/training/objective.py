@@ -99,9 +99,13 @@ def make_optimiser(model: nn.Module, config: TrainConfig) -> "torch.optim.Optimi
     return adamw if config.optimiser == "adamw" else Optimisers(_muon(layers, config), adamw)
 
 
-def _muon(layers: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
-    if not hasattr(torch.optim, "Muon"):
+def check_optimiser(config: TrainConfig) -> None:
+    """Refuse Muon where torch does not have it yet."""
+    if config.optimiser == "muon" and not hasattr(torch.optim, "Muon"):
         raise UserError(f"train.optimiser = 'muon' needs torch 2.9 or later; this is {torch.__version__}")
+
+
+def _muon(layers: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
     rate, decay = config.learning_rate, config.weight_decay
     return torch.optim.Muon(layers, lr=rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
 

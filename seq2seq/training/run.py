@@ -26,7 +26,7 @@ from seq2seq.storage import replacing, sweep, write_text
 from seq2seq.training import checkpoints, record
 from seq2seq.training.distributed import Group
 from seq2seq.training.metrics import say
-from seq2seq.training.objective import Objective, make_optimiser, pick_precision
+from seq2seq.training.objective import Objective, check_optimiser, make_optimiser, pick_precision
 from seq2seq.training.state import MovingAverage, Progress, TrainingState, random_state, restore_random
 
 CHECKPOINTS = "checkpoints"
@@ -125,6 +125,7 @@ def check_exists(folder: Path) -> None:
 def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, resume_from: int | None = None) -> Run:
     """Load data, make or load tokenizer and model, and go to a checkpoint if the run is resumed."""
     device = pick_device(recipe.train)
+    check_optimiser(recipe.train)
     pairs: Mixture | None = None  # stays in the first process
 
     def read() -> Start:
@@ -192,15 +193,16 @@ def make_tokenizer(recipe: Recipe, pairs: Mixture) -> Tokenizer:
     if recipe.train.init is None:
         return Tokenizer.train((text for pair in pairs for text in pair), recipe.tokenizer)
     loaded = load_model(recipe.train.init)
-    for name, value in recipe.model.model_dump(exclude={"dropout"}).items():
-        if value != (given := getattr(loaded.info.model, name)):
+    for name in ("d_model", "heads", "head_width", "ffn", "encoder_layers", "decoder_layers"):
+        value, given = getattr(recipe.model, name), getattr(loaded.info.model, name)
+        if value != given:
             raise UserError(f"model.{name} = {value!r}, but train.init = {recipe.train.init!r} has {given!r}")
     return loaded.tokenizer
 
 
 def encode(pairs: Mixture, tokenizer: Tokenizer, recipe: Recipe, epoch: int) -> EncodedPairs:
     """The training pairs as they are in an epoch."""
-    encoded = encode_epoch(pairs, tokenizer, recipe.variation, recipe.train.seed, epoch)
+    encoded = encode_epoch(pairs, tokenizer, recipe.variation, recipe.train.seed, epoch, pairs.own)
     return mark(encoded, pairs.own, tokenizer.bos_id) if recipe.data.mark_extra else encoded
 
 

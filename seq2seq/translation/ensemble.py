@@ -39,6 +39,8 @@ class Ensemble(TorchEngine):
         for other in others:
             if other.tokenizer.model != first.tokenizer.model:
                 raise UserError(f"{other.folder} has another tokenizer than {first.folder}: they are no ensemble")
+            if (other.info.source, other.info.target) != (first.info.source, first.info.target):
+                raise UserError(f"{other.folder} translates between other languages than {first.folder}")
         self._others = [TorchEngine(other, precision) for other in others]
 
     def stepper(self, src: Tensor) -> Stepper:
