@@ -67,9 +67,14 @@ def test_a_resumed_run_counts_as_an_unbroken_one(unbroken, resumed):
     assert load_model(resumed / "model").info == load_model(unbroken / "model").info
 
 
-def test_a_run_whose_epochs_differ_goes_on_exactly_too(recipe, tmp_path):
-    shares = VariationConfig(lower_case=0.3, joined=0.3, sampled_pieces=0.5, unknown_pieces=0.1)
-    recipe = recipe.model_copy(update={"variation": shares})
+VARIED = VariationConfig(lower_case=0.3, joined=0.3, sampled_pieces=0.5, unknown_pieces=0.1)
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "variation"), [("adamw", VARIED), ("muon", VariationConfig())], ids=["varied epochs", "muon"]
+)
+def test_other_settings_resume_exactly_too(corpus, tmp_path, optimiser, variation):
+    recipe = tiny_recipe(corpus, optimiser=optimiser).model_copy(update={"variation": variation})
     train(recipe, tmp_path / "unbroken")
     with pytest.MonkeyPatch.context() as patch:
         die_before(patch, 28)
@@ -77,17 +82,6 @@ def test_a_run_whose_epochs_differ_goes_on_exactly_too(recipe, tmp_path):
             train(recipe, tmp_path / "resumed")
     train(recipe, tmp_path / "resumed", resume=True)
     assert same_run(tmp_path / "unbroken", tmp_path / "resumed")
-
-
-def test_a_run_by_muon_goes_on_exactly_too(corpus, tmp_path):
-    recipe = tiny_recipe(corpus, optimiser="muon", updates=14)
-    train(recipe, tmp_path / "unbroken")
-    with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, 12)
-        with pytest.raises(PowerCutError):
-            train(recipe, tmp_path / "resumed")
-    train(recipe, tmp_path / "resumed", resume=True)
-    assert same_run(tmp_path / "unbroken", tmp_path / "resumed", 14)
 
 
 def test_patience_and_best_score_are_those_of_an_unbroken_run(corpus, tmp_path, monkeypatch):
