@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from small import DEV, TRAIN, shape, tiny_recipe
-from trainings import UPDATES, PowerCutError, die_before, prepared, rows, same, state_of, watch
+from trainings import UPDATES, power_cut_before, prepared, rows, same, state_of, watch
 
 from seq2seq.checkpoint import load_model
 from seq2seq.data.batching import Batch, collate
@@ -319,10 +319,8 @@ def test_a_machine_that_slows_down_much_ends_the_run_and_changes_no_learning_rat
 
 
 def test_a_run_by_the_minute_keeps_its_plan_when_it_is_resumed(steady, corpus, tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, 25)
-        with pytest.raises(PowerCutError):
-            timed(corpus, tmp_path / "run", lambda update: 1.0)
+    with power_cut_before(25):
+        timed(corpus, tmp_path / "run", lambda update: 1.0)
     assert state_of(tmp_path / "run", 20)["progress"]["updates"] == 28  # written down as soon as it was known
     rates = timed(corpus, tmp_path / "run", lambda update: 0.1, resume=True)  # on a faster machine
     assert rates == steady[1][22:]
@@ -378,10 +376,8 @@ def test_bfloat16_trains_nearly_as_float32_does(corpus, tmp_path, unbroken):
 def test_the_precision_of_a_run_is_measured_once(corpus, tmp_path, monkeypatch):
     recipe = tiny_recipe(corpus, updates=8, validate_every=4, precision="auto")
     monkeypatch.setattr(run_module, "pick_precision", lambda config, device: "bfloat16")
-    with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, 6)
-        with pytest.raises(PowerCutError):
-            train(recipe, tmp_path / "run")
+    with power_cut_before(6):
+        train(recipe, tmp_path / "run")
     monkeypatch.setattr(run_module, "pick_precision", lambda config, device: "float32")  # another machine
     train(recipe, tmp_path / "run", resume=True)
     assert state_of(tmp_path / "run", 8)["progress"]["precision"] == "bfloat16"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from small import tiny_recipe
-from trainings import UPDATES, PowerCutError, die_before, rows, same, same_run, small_and_quiet, state_of, watch
+from trainings import UPDATES, power_cut_before, rows, same, same_run, small_and_quiet, state_of, watch
 
 from seq2seq.checkpoint import load_model
 from seq2seq.config import Recipe, VariationConfig
@@ -32,10 +32,8 @@ def resumed(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that died before update 28, eight after its last checkpoint, and went on."""
     folder = tmp_path_factory.mktemp("runs") / "resumed"
     with small_and_quiet():
-        with pytest.MonkeyPatch.context() as patch:
-            die_before(patch, 28)
-            with pytest.raises(PowerCutError):
-                train(recipe, folder)
+        with power_cut_before(28):
+            train(recipe, folder)
         torch.manual_seed(999)  # the random state of another process
         train(recipe, folder, resume=True)
     return folder
@@ -76,10 +74,8 @@ VARIED = VariationConfig(lower_case=0.3, joined=0.3, sampled_pieces=0.5, unknown
 def test_other_settings_resume_exactly_too(corpus, tmp_path, optimiser, variation):
     recipe = tiny_recipe(corpus, optimiser=optimiser).model_copy(update={"variation": variation})
     train(recipe, tmp_path / "unbroken")
-    with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, 28)
-        with pytest.raises(PowerCutError):
-            train(recipe, tmp_path / "resumed")
+    with power_cut_before(28):
+        train(recipe, tmp_path / "resumed")
     train(recipe, tmp_path / "resumed", resume=True)
     assert same_run(tmp_path / "unbroken", tmp_path / "resumed")
 
@@ -89,20 +85,16 @@ def test_patience_and_best_score_are_those_of_an_unbroken_run(corpus, tmp_path, 
     monkeypatch.setattr(validation, "dev_loss", lambda run: losses[run.state.progress.update])
     recipe = tiny_recipe(corpus, updates=100, validate_every=3, patience=2, keep=9)
     train(recipe, tmp_path / "unbroken")
-    with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, 11)
-        with pytest.raises(PowerCutError):
-            train(recipe, tmp_path / "resumed")
+    with power_cut_before(11):
+        train(recipe, tmp_path / "resumed")
     train(recipe, tmp_path / "resumed", resume=True)
     assert state_of(tmp_path / "resumed", 12)["progress"]["best_update"] == 6
     assert same_run(tmp_path / "resumed", tmp_path / "unbroken", 12)
 
 
 def test_a_run_that_died_before_its_first_checkpoint_starts_from_its_beginning(recipe, unbroken, tmp_path, capsys):
-    with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, 4)
-        with pytest.raises(PowerCutError):
-            train(recipe, tmp_path / "run")
+    with power_cut_before(4):
+        train(recipe, tmp_path / "run")
     train(recipe, tmp_path / "run", resume=True)
     assert "holds no checkpoint yet: the run starts from its beginning" in capsys.readouterr().err
     assert same_run(tmp_path / "run", unbroken)
@@ -237,10 +229,8 @@ def test_a_best_model_that_no_checkpoint_has_is_told_and_the_run_goes_on(corpus,
     losses = {3: 1.0, 6: 2.0, 9: 3.0, 12: 4.0}
     monkeypatch.setattr(validation, "dev_loss", lambda run: losses[run.state.progress.update])
     recipe = tiny_recipe(corpus, updates=12, validate_every=3, keep=2)
-    with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, 11)
-        with pytest.raises(PowerCutError):
-            train(recipe, tmp_path / "run")
+    with power_cut_before(11):
+        train(recipe, tmp_path / "run")
     shutil.rmtree(tmp_path / "run/model")
     train(recipe, tmp_path / "run", resume=True)
     assert "model is missing; no checkpoint has it, so there is none until" in capsys.readouterr().err

@@ -52,12 +52,18 @@ def watch(patch: pytest.MonkeyPatch, before: Callable[[int, float], None]) -> No
     patch.setattr(loop, "train_step", watched)
 
 
-def die_before(patch: pytest.MonkeyPatch, update: int) -> None:
+@contextmanager
+def power_cut_before(update: int) -> Iterator[None]:
+    """What trains inside dies before that update, and must have come so far."""
+
     def check(number: int, lr: float) -> None:
         if number == update:
             raise PowerCutError
 
-    watch(patch, check)
+    with pytest.MonkeyPatch.context() as patch:
+        watch(patch, check)
+        with pytest.raises(PowerCutError):
+            yield
 
 
 def state_of(folder: Path, update: int = UPDATES) -> dict[str, Any]:

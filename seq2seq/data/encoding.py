@@ -34,13 +34,6 @@ class Rows:
         self._ids = array("H" if vocab_size <= 2**16 else "I")
         self._ends = array("Q", [0])
 
-    @classmethod
-    def like(cls, other: "Rows") -> "Rows":
-        """No rows yet, for ids of the same range."""
-        rows = cls(0)
-        rows._ids = array(other._ids.typecode)
-        return rows
-
     def append(self, row: Iterable[int]) -> None:
         """Add a row at the end."""
         self._ids.extend(row)
@@ -84,20 +77,29 @@ class EncodedPairs(Sequence[EncodedPair]):
         return list(map(max, self.src.lengths(), self.tgt.lengths()))
 
 
-def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer) -> EncodedPairs:
-    """Token ids of all pairs, `</s>` added."""
-    return _encode(pairs, tokenizer, lambda texts, side: tokenizer.encode_all(texts))
+def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer, first_marked: int | None = None) -> EncodedPairs:
+    """Token ids of all pairs, `</s>` added; sources from number `first_marked` on begin with `<s>`."""
+    return _encode(pairs, tokenizer, lambda texts, side: tokenizer.encode_all(texts), first_marked)
 
 
 def encode_epoch(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, config: VariationConfig, seed: int, epoch: int, own: int | None = None
+    pairs: Sequence[Pair],
+    tokenizer: Tokenizer,
+    config: VariationConfig,
+    seed: int,
+    epoch: int,
+    own: int | None = None,
+    mark_extra: bool = False,
 ) -> EncodedPairs:
     """The same of training pairs as they are in one epoch: varied as the recipe says, by seed and epoch alone.
 
-    `own` is how many of them, the first ones, are the corpus's own.
+    The first `own` of them (all, if not given) are the corpus's own. The sources of the rest begin with `<s>` where
+    that is asked for: tagged, as by Caswell et al. (2019), to be told apart.
     """
+    own = len(pairs) if own is None else own
+    first_marked = own if mark_extra else None
     if not config.varies:
-        return encode_pairs(pairs, tokenizer)
+        return encode_pairs(pairs, tokenizer, first_marked)
     rng = Random(f"variation/{seed}/{epoch}")
 
     def cut(texts: list[str], side: int) -> list[list[int]]:
@@ -108,15 +110,7 @@ def encode_epoch(
             rows[index] = row
         return [_hide(row, config.unknown_pieces, tokenizer.unk_id, rng) for row in rows] if side == SOURCE else rows
 
-    return _encode(varied(pairs, config, rng, own), tokenizer, cut)
-
-
-def mark(pairs: EncodedPairs, first: int, mark_id: int) -> EncodedPairs:
-    """From a pair on, sources that begin with a mark: tagged, as by Caswell et al. (2019), to be told apart."""
-    src = Rows.like(pairs.src)
-    for number in range(len(pairs)):
-        src.append([mark_id, *pairs.src[number]] if number >= first else pairs.src[number])
-    return EncodedPairs(src, pairs.tgt)
+    return _encode(varied(pairs, config, rng, own), tokenizer, cut, first_marked)
 
 
 def _hide(row: list[int], share: float, unk_id: int, rng: Random) -> list[int]:
@@ -124,13 +118,17 @@ def _hide(row: list[int], share: float, unk_id: int, rng: Random) -> list[int]:
 
 
 def _encode(
-    pairs: Iterable[Pair], tokenizer: Tokenizer, encode: Callable[[list[str], int], list[list[int]]]
+    pairs: Iterable[Pair],
+    tokenizer: Tokenizer,
+    encode: Callable[[list[str], int], list[list[int]]],
+    first_marked: int | None,
 ) -> EncodedPairs:
-    """Chunk by chunk, each side by `encode(texts, side)`."""
+    """Chunk by chunk, each side by `encode(texts, side)`; sources from number `first_marked` on begin with `<s>`."""
     both = Rows(len(tokenizer)), Rows(len(tokenizer))
     rest = iter(pairs)
     while chunk := list(itertools.islice(rest, CHUNK)):
         for side, rows in enumerate(both):
             for ids in encode([pair[side] for pair in chunk], side):
-                rows.append([*ids, tokenizer.eos_id])
+                marked = side == SOURCE and first_marked is not None and len(rows) >= first_marked
+                rows.append([*([tokenizer.bos_id] if marked else []), *ids, tokenizer.eos_id])
     return EncodedPairs(*both)

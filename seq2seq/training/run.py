@@ -15,7 +15,7 @@ from torch import nn
 from seq2seq.checkpoint import load_model, load_weights
 from seq2seq.config import Recipe, TrainConfig, validate
 from seq2seq.data.corpus import Corpus, load_corpus
-from seq2seq.data.encoding import EncodedPairs, encode_epoch, mark
+from seq2seq.data.encoding import EncodedPairs, encode_epoch
 from seq2seq.data.mixture import Mixture
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import Tokenizer
@@ -202,8 +202,8 @@ def make_tokenizer(recipe: Recipe, pairs: Mixture) -> Tokenizer:
 
 def encode(pairs: Mixture, tokenizer: Tokenizer, recipe: Recipe, epoch: int) -> EncodedPairs:
     """The training pairs as they are in an epoch."""
-    encoded = encode_epoch(pairs, tokenizer, recipe.variation, recipe.train.seed, epoch, pairs.own)
-    return mark(encoded, pairs.own, tokenizer.bos_id) if recipe.data.mark_extra else encoded
+    variation, seed, mark = recipe.variation, recipe.train.seed, recipe.data.mark_extra
+    return encode_epoch(pairs, tokenizer, variation, seed, epoch, pairs.own, mark)
 
 
 def restore_model(folder: Path, progress: Progress) -> None:

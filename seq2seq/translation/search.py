@@ -64,13 +64,14 @@ def top(values: Tensor, k: int) -> Tensor:
 
     They lie in the k groups with the greatest maxima, so only these are looked at.
     """
-    groups = next((n for n in range(100, 1100) if n >= 10 * k and values.size(1) % n == 0), values.size(1))
+    groups = next((n for n in range(100, 1100) if n >= 10 * k and values.size(1) % n == 0), None)
+    if groups is None:
+        return values.topk(min(k, values.size(1)), dim=1).indices
     grouped = values.view(len(values), -1, groups)  # (R, V / groups, groups); group g holds g, g + groups, ...
-    chosen = grouped.amax(dim=1).topk(min(k, groups), dim=1).indices  # (R, k)
+    chosen = grouped.amax(dim=1).topk(k, dim=1).indices  # (R, k)
     kept = grouped.gather(2, chosen[:, None, :].expand(-1, grouped.size(1), -1)).flatten(1)  # (R, V / groups * k)
-    best = kept.topk(min(k, groups), dim=1).indices  # of a row's survivors: group chosen[best % k], place best // k
-    width = chosen.size(1)
-    return best // width * groups + chosen.gather(1, best % width)
+    best = kept.topk(k, dim=1).indices  # of a row's survivors: group chosen[best % k], place best // k
+    return best // k * groups + chosen.gather(1, best % k)
 
 
 def most_probable(log_probabilities: Tensor) -> Tensor:
