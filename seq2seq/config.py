@@ -222,7 +222,8 @@ def _first_fault(kind: type[Section], error: ValidationError) -> str:
     if fault["type"] == "missing":
         return f"setting {name!r} is missing"
     message = fault["msg"].removeprefix("Value error, ")
-    return f"{name} = {fault['input']!r}: {message}" if path and not isinstance(fault["input"], dict) else message
+    of_section = fault["type"] == "value_error" and isinstance(fault["input"], dict)  # its message names the setting
+    return f"{name} = {fault['input']!r}: {message}" if path and not of_section else message
 
 
 def _names_at(kind: type[Section], path: list[str]) -> list[str]:

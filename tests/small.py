@@ -1,5 +1,6 @@
 """Tiny models, a tiny corpus and a recipe for it, shared by the tests of model, search and training."""
 
+import json
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -163,6 +164,16 @@ def tiny_recipe(corpus: Path, model: ModelConfig | None = None, **train: Any) ->
         data=DataConfig(train=[str(corpus / "train.tsv")], dev=[str(corpus / "dev.tsv")]),
         train=TrainConfig(**(values | train)),
     )
+
+
+def write_recipe(path: Path, recipe: Recipe) -> Path:
+    """The recipe as a TOML file."""
+    lines = []
+    for name, values in recipe.model_dump(exclude_none=True).items():
+        lines.append(f"[{name}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
 
 
 def model_info(config: ModelConfig, **changes: Any) -> ModelInfo:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from small import shape, tiny_recipe
+from small import shape, tiny_recipe, write_recipe
 from trainings import rows, same_run, small_and_quiet, state_of
 
 from seq2seq.config import Recipe, VariationConfig
@@ -52,11 +52,7 @@ def folder(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("distributed")
     script = TRAIN.format(tests=str(Path(__file__).parent))
     (folder / "train.py").write_text(script, encoding="utf-8")
-    lines = []
-    for name, values in varied_recipe(corpus).model_dump(exclude_none=True).items():
-        lines.append(f"[{name}]")
-        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-    (folder / "tiny.toml").write_text("\n".join(lines), encoding="utf-8")
+    write_recipe(folder / "tiny.toml", varied_recipe(corpus))
     return folder
 
 
