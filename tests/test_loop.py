@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from small import DEV, TRAIN, shape, tiny_recipe
+from small import DEV, TRAIN, saved_model, shape, tiny_recipe
 from trainings import UPDATES, power_cut_before, prepared, rows, same, state_of, watch
 
 from seq2seq.checkpoint import load_model
@@ -232,6 +232,14 @@ def test_a_run_starts_from_the_weights_and_the_tokenizer_of_a_model(unbroken, co
     assert all(torch.equal(average[name], weight) for name, weight in model.model.named_parameters())
 
 
+def test_a_run_with_fewer_layers_starts_from_the_first_ones(corpus, tmp_path):
+    deep = saved_model(tmp_path / "deep")
+    recipe = tiny_recipe(corpus, model=shape(encoder_layers=1, decoder_layers=2), init=str(deep))
+    found, weights = prepared(recipe, tmp_path / "run").model.state_dict(), load_model(deep).model.state_dict()
+    assert all(torch.equal(weight, weights[name]) for name, weight in found.items())
+    assert {name for name in weights.keys() - found.keys() if not name.startswith("encoder.1.")} == set()
+
+
 def test_a_resumed_run_does_not_start_from_it_again(unbroken, corpus, tmp_path):
     recipe = tiny_recipe(corpus, init=str(unbroken / "model"), updates=20)
     train(recipe, tmp_path / "run")
@@ -244,10 +252,15 @@ def test_a_resumed_run_does_not_start_from_it_again(unbroken, corpus, tmp_path):
 
 @pytest.mark.parametrize(
     ("model", "message"),
-    [({"d_model": 18}, r"^model\.d_model = 18, but train\.init = '.*' has 16$"), ({"dropout": 0.3}, None)],
+    [
+        ({"d_model": 18}, r"^model\.d_model = 18, but train\.init = '.*' has 16$"),
+        ({"encoder_layers": 2}, r"^model\.encoder_layers = 2, but train\.init = '.*' has 1$"),
+        ({"dropout": 0.3}, None),
+    ],
 )
 def test_a_model_of_another_shape_is_no_start(unbroken, corpus, tmp_path, model, message):
-    recipe = tiny_recipe(corpus, model=shape(encoder_layers=1, decoder_layers=1, **model), init=str(unbroken / "model"))
+    layers = {"encoder_layers": 1, "decoder_layers": 1}
+    recipe = tiny_recipe(corpus, model=shape(**(layers | model)), init=str(unbroken / "model"))
     if message is None:
         prepared(recipe, tmp_path / "run")
         return

@@ -12,7 +12,7 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from seq2seq.checkpoint import load_model, load_weights
+from seq2seq.checkpoint import load_model
 from seq2seq.config import Recipe, TrainConfig, validate
 from seq2seq.data.corpus import Corpus, load_corpus
 from seq2seq.data.encoding import EncodedPairs, encode_epoch
@@ -20,7 +20,7 @@ from seq2seq.data.mixture import Mixture
 from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError, first_line
-from seq2seq.folder import ModelInfo, copy_files, find_model
+from seq2seq.folder import ModelInfo, copy_files
 from seq2seq.model import Transformer
 from seq2seq.storage import replacing, sweep, write_text
 from seq2seq.training import checkpoints, record
@@ -138,7 +138,8 @@ def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, re
     torch.manual_seed(recipe.train.seed)
     model = Transformer(recipe.model, len(tokenizer), tokenizer.pad_id).to(device)
     if recipe.train.init is not None and start.saved is None:
-        model.load_state_dict(load_weights(find_model(recipe.train.init), model))
+        weights = load_model(recipe.train.init).model.state_dict()
+        model.load_state_dict({name: weights[name] for name in model.state_dict()})
     average = MovingAverage(model, recipe.train.ema)
     state = TrainingState(model, make_optimiser(model, recipe.train), average, start.progress)
     if group.rank > 0:
@@ -195,7 +196,7 @@ def make_tokenizer(recipe: Recipe, pairs: Mixture) -> Tokenizer:
     loaded = load_model(recipe.train.init)
     for name in ("d_model", "heads", "head_width", "ffn", "encoder_layers", "decoder_layers"):
         value, given = getattr(recipe.model, name), getattr(loaded.info.model, name)
-        if value != given:
+        if value != given and not (name.endswith("_layers") and value < given):  # then it takes the first ones
             raise UserError(f"model.{name} = {value!r}, but train.init = {recipe.train.init!r} has {given!r}")
     return loaded.tokenizer
 
