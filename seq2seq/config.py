@@ -116,7 +116,9 @@ class VariationConfig(Section):
 class TrainConfig(Section):
     """The training loop."""
 
-    init: str | None = Field(None, description="model whose tokenizer and weights the run starts from; of more layers, the first")
+    init: str | None = Field(
+        None, description="model from whose tokenizer and weights, of more layers the first ones, the run starts"
+    )
     seed: int = Field(1, ge=0, lt=2**63, description="decides initialisation, order of batches and dropout")
     updates: int = Field(20_000, ge=1, description="number of updates; train.minutes replaces it")
     minutes: float | None = Field(None, gt=0, description="time budget: fixes the number of updates after a warm-up")

@@ -42,8 +42,20 @@ def merge_pieces(pieces: Sequence[str]) -> Words:
     owners: list[list[int]] = []
     for start, end in _word_spans(text):
         words.append(text[start:end])
-        owners.append([i for i, (a, b) in enumerate(spans) if _majority(text, a, b, start, end)])
+        owners.append(_owned(text, spans, start, end))
     return Words(words, owners)
+
+
+def given_words(words: list[str], spans: Sequence[tuple[int, int]], pieces: Sequence[str]) -> Words:
+    """Words that stand at given places of a text, and the pieces of the text (without `</s>`) that make each up."""
+    text, surface = _surface(pieces)
+    shift = len(text) - len(text.lstrip(" "))  # the space that SentencePiece puts before a text
+    return Words(words, [_owned(text, surface, start + shift, end + shift) for start, end in spans])
+
+
+def _owned(text: str, spans: Sequence[tuple[int, int]], start: int, end: int) -> list[int]:
+    """Pieces that belong to the word at start:end."""
+    return [i for i, (a, b) in enumerate(spans) if _majority(text, a, b, start, end)]
 
 
 def _surface(pieces: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
