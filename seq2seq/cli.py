@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from seq2seq import __version__
+from seq2seq.commands.align import add_align
 from seq2seq.commands.data import add_data
 from seq2seq.commands.demo import add_demo
 from seq2seq.commands.evaluate import add_evaluate
@@ -38,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"seq2seq {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     first = (add_train, add_data, add_translate, add_evaluate, add_score)
-    for add in (*first, add_average, add_export, add_inspect, add_demo):
+    for add in (*first, add_align, add_average, add_export, add_inspect, add_demo):
         add(commands)
     return parser
 

@@ -8,7 +8,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 from safetensors import SafetensorError
@@ -35,6 +35,7 @@ class AlignmentChoice(Section):
 
     layer: int = Field(ge=0)
     head: int | None = Field(None, ge=0)
+    step: Literal["output", "input"] = Field("output", description="where a target word is predicted, or has been read")
     aer: float | None = Field(None, ge=0, description="alignment error rate in percent, if measured against gold")
 
 

@@ -1,7 +1,17 @@
 import numpy as np
 import pytest
 
-from seq2seq.translation.alignment import Link, Words, agreement, choose_layer, links, merge_pieces, word_attention
+from seq2seq.translation.alignment import (
+    Link,
+    Words,
+    agreement,
+    choose_layer,
+    given_words,
+    links,
+    merge_pieces,
+    rows_of,
+    word_attention,
+)
 
 
 def test_pieces_join_to_words_at_spaces():
@@ -75,16 +85,38 @@ def test_word_attention_of_no_words_is_empty():
 
 
 def test_a_target_word_links_to_the_source_word_it_draws_on_most():
-    assert links(np.array([[0.2, 0.7], [0.75, 0.125]])) == [Link(1, 0, 0.7), Link(0, 1, 0.75)]
+    assert links(np.array([[0.2, 0.7], [0.75, 0.125]]), ["a", "b"], ["c", "d"]) == [Link(1, 0, 0.7), Link(0, 1, 0.75)]
 
 
 def test_there_is_no_link_without_source_or_target_words():
-    assert links(np.zeros((2, 0))) == []
-    assert links(np.zeros((0, 2))) == []
+    assert links(np.zeros((2, 0)), [], ["c", "d"]) == []
+    assert links(np.zeros((0, 2)), ["a", "b"], []) == []
 
 
 def test_a_word_that_draws_nothing_has_no_link():
-    assert links(np.array([[0.0, 0.0], [0.1, 0.2]])) == [Link(1, 1, 0.2)]
+    assert links(np.array([[0.0, 0.0], [0.1, 0.2]]), ["a", "b"], ["c", "d"]) == [Link(1, 1, 0.2)]
+
+
+def test_the_mark_that_ends_both_sides_is_linked_with_its_like_alone():
+    words = np.array([[0.2, 0.7], [0.9, 0.05]])
+    assert links(words, ["Yes", "."], ["Oui", "!"]) == [Link(0, 0, 0.2), Link(1, 1, 0.05)]
+    assert links(words, ["Yes", "."], ["Oui", "bien"]) == [Link(0, 0, 0.2), Link(0, 1, 0.9)]
+    assert links(words, ["Yes", "sir"], ["Oui", "!"]) == [Link(1, 0, 0.7), Link(0, 1, 0.9)]
+    assert links(np.array([[0.4]]), ["."], ["!"]) == [Link(0, 0, 0.4)]
+    assert links(np.array([[0.4]]), ["."], ["Oui"]) == []
+
+
+def test_rows_are_read_where_a_piece_is_predicted_or_one_later_where_it_is_the_newest():
+    assert rows_of(WEIGHTS, "output").tolist() == WEIGHTS[:3].tolist()
+    assert rows_of(WEIGHTS, "input").tolist() == WEIGHTS[1:].tolist()
+    assert rows_of(np.stack([WEIGHTS, WEIGHTS]), "input").shape == (2, 3, 4)
+
+
+def test_given_words_have_the_pieces_that_spell_them():
+    pieces = ["▁Mr", ".", "▁O", "'", "Neil", ",", "▁yes"]
+    words, spans = ["Mr", ".", "O'Neil", ",", "yes"], [(0, 2), (2, 3), (4, 10), (10, 11), (12, 15)]
+    assert given_words(words, spans, pieces) == Words(words, [[0], [1], [2, 3, 4], [5], [6]])
+    assert given_words([], [], []) == Words([], [])
 
 
 def test_agreement_is_the_share_of_common_links():
@@ -95,8 +127,8 @@ def test_agreement_is_the_share_of_common_links():
     assert agreement([], []) == 0.0
 
 
-def diagonal(shift: int) -> np.ndarray:
-    return np.roll(np.eye(6, dtype=np.float32), shift, axis=1)
+def diagonal(shift: int) -> list[Link]:
+    return [Link((word + shift) % 6, word, 1.0) for word in range(6)]
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,9 @@ def aligning_layer(translator: Translator, pairs: Sequence[Pair]) -> AlignmentCh
     sources, targets = (
         [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all([pair[side] for pair in pairs])] for side in (0, 1)
     )
-    maps = []
+    found = []
     for source, target, weights in zip(sources, targets, translator.engine.attention(sources, targets), strict=True):
-        words = [alignment.merge_pieces(tokenizer.pieces(ids[:-1])) for ids in (source, target)]
-        maps.append([alignment.word_attention(layer.mean(axis=0), *words) for layer in weights])
-    return AlignmentChoice(layer=alignment.choose_layer(maps))
+        from_, to = (alignment.merge_pieces(tokenizer.pieces(ids[:-1])) for ids in (source, target))
+        words = [alignment.word_attention(layer.mean(axis=0), from_, to) for layer in weights]
+        found.append([alignment.links(of_layer, from_.words, to.words) for of_layer in words])
+    return AlignmentChoice(layer=alignment.choose_layer(found))

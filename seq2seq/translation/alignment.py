@@ -107,12 +107,32 @@ def word_attention(attention: "Array", source: Words, target: Words) -> "Array":
     return np.stack(rows) if rows else np.zeros((0, by_source.shape[1]), dtype=attention.dtype)
 
 
-def links(words: "Array") -> list[Link]:
-    """(J, I) word attention -> for every target word the source word that it draws on most, if it draws on any."""
-    if words.shape[1] == 0:
-        return []
-    best = ((int(i), j, float(words[j, i])) for j, i in enumerate(words.argmax(axis=1)))
-    return [Link(*link) for link in best if link[2] > 0]
+def rows_of(attention: "Array", step: str) -> "Array":
+    """(..., T, S) attention of a forced pass, the row of `</s>` last -> one row per target piece, (..., T - 1, S).
+
+    At the `output` step the query predicts the piece, at the `input` step it has just read it (Chen et al. 2020,
+    section 3: the same attention, one row later).
+    """
+    return attention[..., :-1, :] if step == "output" else attention[..., 1:, :]
+
+
+def links(words: "Array", source: Sequence[str], target: Sequence[str]) -> list[Link]:
+    """(J, I) word attention -> for every target word the source word that it draws on most, if it draws on any.
+
+    The mark that ends the source draws attention from everywhere, as `</s>` does (Clark et al. 2019, section 3.2), so
+    it is linked with the mark that ends the target and with nothing else.
+    """
+    end_mark = _ends_with_mark(source)
+    inner = words[:, :-1] if end_mark else words
+    found = [Link(int(row.argmax()), j, float(row.max())) for j, row in enumerate(inner) if row.size and row.max() > 0]
+    if end_mark and _ends_with_mark(target):
+        last = Link(len(source) - 1, len(target) - 1, float(words[-1, -1]))
+        found = [*(link for link in found if link.target < last.target), last]
+    return found
+
+
+def _ends_with_mark(words: Sequence[str]) -> bool:
+    return bool(words) and not any(map(str.isalnum, words[-1]))
 
 
 def agreement(first: Sequence[Link], second: Sequence[Link]) -> float:
@@ -121,22 +141,19 @@ def agreement(first: Sequence[Link], second: Sequence[Link]) -> float:
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
-def choose_layer(maps: "Sequence[Sequence[Array]]") -> int:
-    """The layer whose mean-head links agree best with its neighbours', over sentences of (L) word maps.
+def choose_layer(found: Sequence[Sequence[Sequence[Link]]]) -> int:
+    """The layer whose mean-head links agree best with its neighbours', over sentences of L sets of links.
 
     A choice without gold links: attention that aligns is stable from layer to layer, attention that does something
     else is not (the idea of agreement as in Chen et al. 2020, section 4, there between two directions).
     """
-    layers = len(maps[0]) if maps else 0
+    layers = len(found[0]) if found else 0
     if layers < 2:
         return 0
-    import numpy as np
-
-    totals = np.zeros(layers)
-    for sentence in maps:
-        found = [links(words) for words in sentence]
-        between = [agreement(a, b) for a, b in itertools.pairwise(found)]
+    totals = [0.0] * layers
+    for sentence in found:
+        between = [agreement(a, b) for a, b in itertools.pairwise(sentence)]
         for layer in range(layers):
             near = between[max(layer - 1, 0) : layer + 1]
             totals[layer] += sum(near) / len(near)
-    return int(totals.argmax())
+    return totals.index(max(totals))

@@ -102,8 +102,10 @@ class SentenceTranslation:
 
     @property
     def alignment(self) -> list[Link]:
-        """For every target word the source word that it draws on most."""
-        return alignment.links(self.word_attention())
+        """For every target word the source word that it draws on most, where the model aligns best."""
+        rows = alignment.rows_of(self.piece_attention(), self.default.step if self.default else "output")
+        words = alignment.word_attention(rows, self._source, self._target)
+        return alignment.links(words, self.source_words, self.target_words)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,176 @@
+"""`seq2seq align`: which word belongs to which, in sentence pairs that are there already."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seq2seq.folder import AlignmentChoice, ModelInfo
+    from seq2seq.translation.aligner import Forced
+    from seq2seq.translation.engine import Engine
+    from seq2seq.translation.link_sets import ErrorRate, Gold, LinkSet
+
+from seq2seq.commands.common import CHUNK, OutputPath, check_parent, declare, model_option, write_lines
+from seq2seq.errors import UserError
+
+TokenPair = tuple[list[str], list[str]]
+SYMMETRISATIONS = ("intersection", "union", "grow-diag-final-and")
+
+
+def add_align(commands: Any) -> None:
+    """Declare `seq2seq align`."""
+    parser = declare(
+        commands,
+        "align",
+        align,
+        "link the words of given sentence pairs: Pharaoh's i-j, counted from 0",
+        "seq2seq align --source test.en --target test.fr > links\n"
+        "  seq2seq align --source test.en --target test.fr --gold test.gold",
+    )
+    model_option(parser)
+    parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="words separated by spaces")
+    parser.add_argument("--target", type=Path, required=True, metavar="FILE", help="their translations, line by line")
+    parser.add_argument("--reverse", metavar="M", help="a model of the other direction, whose links are joined in")
+    parser.add_argument(
+        "--symmetrise",
+        choices=SYMMETRISATIONS,
+        default="grow-diag-final-and",
+        help="how the links of both directions are joined (default: grow-diag-final-and)",
+    )
+    parser.add_argument("--layer", type=int, metavar="N", help="decoder layer that is read (default: the model's own)")
+    parser.add_argument("--head", type=int, metavar="N", help="head of --layer that is read (default: their mean)")
+    parser.add_argument(
+        "--step", choices=("output", "input"), help="read where a word is predicted, or where it is the newest word"
+    )
+    parser.add_argument("--output", action=OutputPath, metavar="FILE", help="write the links; it appears when complete")
+    parser.add_argument("--gold", type=Path, metavar="FILE", help="print AER against 1-2 (sure) and 1p2 (possible)")
+    parser.add_argument("--table", action="store_true", help="with --gold: AER of every layer, head and step")
+
+
+def align(options: argparse.Namespace) -> None:
+    """`seq2seq align`."""
+    from seq2seq.translation.engine import open_engine
+    from seq2seq.translation.link_sets import error_rate, write_links
+
+    if options.output:
+        check_parent(options.output)
+    pairs, gold = _read_pairs(options), None if options.gold is None else _read_gold(options.gold)
+    if gold is not None and len(gold) != len(pairs):
+        raise UserError(f"--gold {options.gold} has {len(gold)} lines, --source {options.source} has {len(pairs)}")
+    if options.table and gold is None:
+        raise UserError("--table needs --gold")
+    engine = open_engine(options.model, "torch")
+    if options.table and gold is not None:
+        write_lines(_table(engine, pairs, gold), options.output)
+        return
+    choice = _choice(engine.info, options)
+    reverse = None if options.reverse is None else _open_reverse(options.reverse, engine.info)
+    found = _links(engine, choice, reverse, pairs, options.symmetrise)
+    if gold is None:
+        write_lines(map(write_links, found), options.output)
+        return
+    links = list(found)
+    if options.output:
+        write_lines(map(write_links, links), options.output)
+    print(_shown(error_rate(links, gold)))
+
+
+# What goes in.
+
+
+def _read_pairs(options: argparse.Namespace) -> list[TokenPair]:
+    from seq2seq.data.files import read_lines
+
+    sources, targets = list(read_lines(options.source)), list(read_lines(options.target))
+    if len(sources) != len(targets):
+        files = f"--source {options.source} has {len(sources)} lines, --target {options.target}"
+        raise UserError(f"{files} has {len(targets)}: they must be line-parallel")
+    return [(source.split(), target.split()) for source, target in zip(sources, targets, strict=True)]
+
+
+def _read_gold(path: Path) -> "list[Gold]":
+    from seq2seq.data.files import read_lines
+    from seq2seq.translation.link_sets import read_gold
+
+    gold = []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            gold.append(read_gold(line))
+        except UserError as error:
+            raise UserError(f"--gold {path}, line {number}: {error}") from None
+    return gold
+
+
+def _choice(info: "ModelInfo", options: argparse.Namespace) -> "AlignmentChoice":
+    """The attention that is read: the model's own choice, but for what the options say."""
+    from seq2seq.folder import AlignmentChoice
+
+    own = info.alignment or AlignmentChoice(layer=info.model.decoder_layers // 2)
+    layers, heads = info.model.decoder_layers, info.model.heads
+    if options.head is not None and options.layer is None:
+        raise UserError("--head needs --layer")
+    for name, value, count in (("--layer", options.layer, layers), ("--head", options.head, heads)):
+        if value is not None and not 0 <= value < count:
+            raise UserError(f"{name} {value} is not between 0 and {count - 1}")
+    if options.layer is not None:
+        own = AlignmentChoice(layer=options.layer, head=options.head, step=own.step)
+    return own.model_copy(update={"step": options.step}) if options.step else own
+
+
+def _open_reverse(name: str, info: "ModelInfo") -> "Engine":
+    from seq2seq.translation.engine import open_engine
+
+    reverse = open_engine(name, "torch")
+    if (reverse.info.source, reverse.info.target) != (info.target, info.source):
+        languages = f"{reverse.info.source}-{reverse.info.target}"
+        raise UserError(f"--reverse {name} translates {languages}, not {info.target}-{info.source}")
+    return reverse
+
+
+# Links.
+
+
+def _chunks(pairs: Sequence[TokenPair]) -> Iterator[Sequence[TokenPair]]:
+    return (pairs[start : start + CHUNK] for start in range(0, len(pairs), CHUNK))
+
+
+def _links(
+    engine: "Engine", choice: "AlignmentChoice", reverse: "Engine | None", pairs: Sequence[TokenPair], rule: str
+) -> "Iterator[LinkSet]":
+    """Links of every pair, by one direction or both."""
+    from seq2seq.folder import AlignmentChoice
+    from seq2seq.translation.aligner import force
+    from seq2seq.translation.link_sets import SYMMETRISE
+
+    for chunk in _chunks(pairs):
+        forward = [forced.links(choice) for forced in force(engine, chunk)]
+        if reverse is None:
+            yield from forward
+            continue
+        own = reverse.info.alignment or AlignmentChoice(layer=reverse.info.model.decoder_layers // 2)
+        turned = [(target, source) for source, target in chunk]
+        for links, forced in zip(forward, force(reverse, turned), strict=True):
+            backward = frozenset((i, j) for j, i in forced.links(own))
+            yield SYMMETRISE[rule](links, backward)
+
+
+def _table(engine: "Engine", pairs: Sequence[TokenPair], gold: "Sequence[Gold]") -> Iterator[str]:
+    """AER of each layer, head and step, as a table."""
+    from seq2seq.folder import AlignmentChoice
+    from seq2seq.translation.aligner import force
+    from seq2seq.translation.link_sets import error_rate
+
+    forced: list[Forced] = [one for chunk in _chunks(pairs) for one in force(engine, chunk)]
+    heads = [None, *range(engine.info.model.heads)]
+    yield "| layer | step | mean | " + " | ".join(f"head {head}" for head in heads[1:]) + " |"
+    yield "|---:|---|" + "---:|" * len(heads)
+    for layer in range(engine.info.model.decoder_layers):
+        for step in ("output", "input"):
+            choices = [AlignmentChoice(layer=layer, head=head, step=step) for head in heads]
+            rates = [error_rate([one.links(choice) for one in forced], gold).aer for choice in choices]
+            yield f"| {layer} | {step} | " + " | ".join(f"{100 * rate:.1f}" for rate in rates) + " |"
+
+
+def _shown(rate: "ErrorRate") -> str:
+    return f"AER       {100 * rate.aer:5.1f}\nprecision {100 * rate.precision:5.1f}\nrecall    {100 * rate.recall:5.1f}"

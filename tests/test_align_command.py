@@ -1,0 +1,143 @@
+"""`seq2seq align`: links of given pairs, by one model or two, and their error rate."""
+
+import pytest
+from small import loaded_model, saved_model
+
+from seq2seq.cli import main
+from seq2seq.commands.align import SYMMETRISATIONS
+from seq2seq.data.tokenizer import EOS
+from seq2seq.folder import AlignmentChoice
+from seq2seq.translation.aligner import force, join_words
+from seq2seq.translation.alignment import merge_pieces
+from seq2seq.translation.link_sets import SYMMETRISE, read_links
+from seq2seq.translation.torch_engine import TorchEngine
+from seq2seq.translation.translator import Translator
+
+PAIRS = [("the cat sees the apple .", "le chat voit la pomme ."), ("a dog", "un chien"), ("", "le roi"), ("yes .", "")]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return saved_model(tmp_path / "model")
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = [tmp_path / "source", tmp_path / "target"]
+    for path, lines in zip(paths, zip(*PAIRS, strict=True), strict=True):
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return ["--source", str(paths[0]), "--target", str(paths[1])]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("Mr . Speaker , it 's late", "Mr. Speaker, it's late"),
+        ("l' école ( la nôtre ) n' ouvre pas .", "l'école (la nôtre) n'ouvre pas."),
+        ("Ça va ?", "Ça va ?"),
+        ("do n't", "don't"),
+        (". a", ". a"),
+        ("", ""),
+    ],
+)
+def test_words_are_joined_as_text_is_written(words, text):
+    found, spans = join_words(words.split())
+    assert found == text
+    assert [found[start:end] for start, end in spans] == words.split()
+
+
+def test_a_pair_is_forced_as_its_text_would_be():
+    engine = TorchEngine(loaded_model())
+    (forced,) = force(engine, [(["the", "cat", "sees", "a", "dog", "."], ["le", "chat", "."])])
+    source, target = ([*engine.tokenizer.encode(text), EOS] for text in ("the cat sees a dog.", "le chat."))
+    assert (forced.attention == engine.attention([source], [target])[0]).all()
+    assert forced.source == merge_pieces(engine.tokenizer.pieces(source[:-1]))
+    assert forced.target == merge_pieces(engine.tokenizer.pieces(target[:-1]))
+
+
+def test_each_pair_has_its_line_of_links(folder, files, capsys):
+    assert main(["align", "--model", str(folder), *files]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(PAIRS)
+    links = [read_links(line) for line in lines]
+    assert {j for _, j in links[0]} == set(range(6))
+    assert (5, 5) in links[0]
+    assert all(i < 6 for i, _ in links[0])
+    assert {j for _, j in links[1]} == {0, 1}
+    assert links[2:] == [frozenset(), frozenset()]
+
+
+def test_layer_head_and_step_say_which_attention_is_read(folder, files, capsys):
+    engine = Translator.from_pretrained(folder).engine
+    pairs = [(source.split(), target.split()) for source, target in PAIRS]
+    forced = list(force(engine, pairs))
+    found = set()
+    for layer, head, step in [(0, None, "output"), (1, 1, "output"), (0, None, "input"), (1, 0, "input")]:
+        chosen = ["--layer", str(layer), "--step", step] + (["--head", str(head)] if head is not None else [])
+        assert main(["align", "--model", str(folder), *files, *chosen]) == 0
+        lines = capsys.readouterr().out
+        choice = AlignmentChoice(layer=layer, head=head, step=step)
+        assert [read_links(line) for line in lines.splitlines()] == [one.links(choice) for one in forced]
+        found.add(lines)
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize("rule", SYMMETRISATIONS)
+def test_links_of_the_other_direction_are_turned_round_and_joined(folder, tmp_path, files, capsys, rule):
+    loaded = loaded_model(seed=5)
+    back = TorchEngine(loaded)
+    saved = saved_model(tmp_path / "reverse", seed=5)
+    config = (saved / "config.json").read_text(encoding="utf-8")
+    (saved / "config.json").write_text(config.replace('"en"', '"x"').replace('"fr"', '"en"').replace('"x"', '"fr"'))
+    assert main(["align", "--model", str(folder), *files, "--reverse", str(saved), "--symmetrise", rule]) == 0
+    found = [read_links(line) for line in capsys.readouterr().out.splitlines()]
+    main(["align", "--model", str(folder), *files])
+    forward = [read_links(line) for line in capsys.readouterr().out.splitlines()]
+    turned = [(target.split(), source.split()) for source, target in PAIRS]
+    backward = [frozenset((i, j) for j, i in one.links(AlignmentChoice(layer=1))) for one in force(back, turned)]
+    assert found == [SYMMETRISE[rule](*both) for both in zip(forward, backward, strict=True)]
+
+
+def test_the_rules_offered_are_those_there_are():
+    assert set(SYMMETRISATIONS) == set(SYMMETRISE)
+
+
+def test_gold_prints_the_error_rate_and_a_table_prints_all_of_them(folder, files, tmp_path, capsys):
+    gold, output = tmp_path / "gold", tmp_path / "links"
+    main(["align", "--model", str(folder), *files, "--layer", "0", "--output", str(output)])
+    lines = output.read_text(encoding="utf-8").splitlines()
+    shifted = [" ".join(f"{i + 1}-{j + 1}" for i, j in read_links(line)) for line in lines]
+    gold.write_text("".join(line + "\n" for line in shifted), encoding="utf-8")
+    arguments = ["align", "--model", str(folder), *files, "--gold", str(gold)]
+    assert main([*arguments, "--layer", "0", "--output", str(output)]) == 0
+    assert capsys.readouterr().out == "AER         0.0\nprecision 100.0\nrecall    100.0\n"
+    assert output.read_text(encoding="utf-8").splitlines() == lines
+    assert main([*arguments, "--table"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0] == "| layer | step | mean | head 0 | head 1 |"
+    assert table[2].startswith("| 0 | output | 0.0 | ")
+    assert len(table) == 2 + 2 * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--layer", "2"], "--layer 2 is not between 0 and 1"),
+        (["--layer", "-1"], "--layer -1 is not between 0 and 1"),
+        (["--layer", "0", "--head", "2"], "--head 2 is not between 0 and 1"),
+        (["--head", "0"], "--head needs --layer"),
+        (["--table"], "--table needs --gold"),
+        (["--gold", "short"], "--gold short has 1 lines, --source source has 4"),
+        (["--gold", "wrong"], "--gold wrong, line 2: '1:2' is not a link such as 1-2 (sure) or 1p2 (possible)"),
+        (["--target", "short"], "--source source has 4 lines, --target short has 1: they must be line-parallel"),
+        (["--reverse", "model"], "--reverse model translates en-fr, not fr-en"),
+        (["--output", "no/links"], "--output no/links: folder no does not exist"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(folder, files, tmp_path, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short").write_text("1-1\n")
+    (tmp_path / "wrong").write_text("1-1\n1:2\n\n\n")
+    arguments = ["align", "--model", "model", "--source", "source", "--target", "target", *options]
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == f"seq2seq: {message}\n"
