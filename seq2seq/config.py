@@ -134,6 +134,12 @@ class TrainConfig(Section):
     )
     weight_decay: float = Field(0.0, ge=0, description="AdamW's decoupled weight decay, on matrices")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="mass given to the whole vocabulary")
+    links: str | None = Field(
+        None, description="file of word links of the training pairs, by which one head is taught to align"
+    )
+    guided_alignment: float = Field(
+        0.05, ge=0, description="weight of the links' loss beside the translation's (Garg et al. 2019)"
+    )
     clip_norm: float = Field(1.0, gt=0, description="ceiling of the gradient's norm")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="auto: bfloat16 autocast where it is the faster, by a short measurement"

@@ -16,6 +16,7 @@ from seq2seq.data.tokenizer import BOS, EOS, PAD, Tokenizer
 from seq2seq.folder import ModelInfo
 from seq2seq.model import MultiHeadAttention, Transformer
 from seq2seq.model.blocks import DecoderBlock, EncoderBlock
+from seq2seq.translation.link_sets import write_links
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 VOCAB = 12  # of a model without a tokenizer: four special ids and eight words
@@ -143,6 +144,20 @@ def write_corpus(folder: Path) -> Path:
     for name, pairs in (("train", TRAIN), ("dev", DEV)):
         (folder / f"{name}.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs), encoding="utf-8")
     return folder
+
+
+def write_word_links(folder: Path) -> Path:
+    """Word links of the training pairs, as `scripts/link.py` writes them: a word with its like, mark with mark."""
+    lines = []
+    for pair in TRAIN:
+        places = list(range(len(pair.source.split())))
+        if pair.source.endswith("red ball."):  # the one place where the order differs: un ballon rouge
+            places[-2:] = reversed(places[-2:])
+        links = frozenset([*((i, j) for j, i in enumerate(places)), (len(places), len(places))])
+        lines.append("\t".join((*pair, write_links(links))) + "\n")
+    path = folder / "links.tsv"
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
 
 
 def tiny_recipe(corpus: Path, model: ModelConfig | None = None, **train: Any) -> Recipe:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from small import shape, tiny_recipe, write_recipe
+from small import shape, tiny_recipe, write_recipe, write_word_links
 from trainings import rows, same_run, small_and_quiet, state_of
 
 from seq2seq.config import Recipe, VariationConfig
@@ -41,8 +41,12 @@ sys.exit(status)
 
 
 def varied_recipe(corpus: Path, **train: Any) -> Recipe:
-    """Without dropout, which is drawn in each process by itself; with epochs that differ, which the first one draws."""
-    recipe = tiny_recipe(corpus, shape(encoder_layers=1, decoder_layers=1), **({"updates": UPDATES} | train))
+    """Without dropout, which is drawn in each process by itself; with what the first one alone reads or draws.
+
+    That is: epochs that differ, and links to align by.
+    """
+    values = {"updates": UPDATES, "links": str(write_word_links(corpus))}
+    recipe = tiny_recipe(corpus, shape(encoder_layers=1, decoder_layers=1), **(values | train))
     return recipe.model_copy(update={"variation": VariationConfig(lower_case=0.5, sampled_pieces=0.5)})
 
 

@@ -140,7 +140,7 @@ def _links(
 ) -> "Iterator[LinkSet]":
     """Links of every pair, by one direction or both."""
     from seq2seq.folder import AlignmentChoice
-    from seq2seq.translation.aligner import force
+    from seq2seq.translation.aligner import force, turn
     from seq2seq.translation.link_sets import SYMMETRISE
 
     for chunk in _chunks(pairs):
@@ -151,14 +151,13 @@ def _links(
         own = reverse.info.alignment or AlignmentChoice(layer=reverse.info.model.decoder_layers // 2)
         turned = [(target, source) for source, target in chunk]
         for links, forced in zip(forward, force(reverse, turned), strict=True):
-            backward = frozenset((i, j) for j, i in forced.links(own))
-            yield SYMMETRISE[rule](links, backward)
+            yield SYMMETRISE[rule](links, turn(forced.links(own)))
 
 
 def _table(engine: "Engine", pairs: Sequence[TokenPair], gold: "Sequence[Gold]") -> Iterator[str]:
     """AER of each layer, head and step, as a table."""
     from seq2seq.folder import AlignmentChoice
-    from seq2seq.translation.aligner import force
+    from seq2seq.translation.aligner import STEPS, force
     from seq2seq.translation.link_sets import error_rate
 
     forced: list[Forced] = [one for chunk in _chunks(pairs) for one in force(engine, chunk)]
@@ -166,7 +165,7 @@ def _table(engine: "Engine", pairs: Sequence[TokenPair], gold: "Sequence[Gold]")
     yield "| layer | step | mean | " + " | ".join(f"head {head}" for head in heads[1:]) + " |"
     yield "|---:|---|" + "---:|" * len(heads)
     for layer in range(engine.info.model.decoder_layers):
-        for step in ("output", "input"):
+        for step in STEPS:
             choices = [AlignmentChoice(layer=layer, head=head, step=step) for head in heads]
             rates = [error_rate([one.links(choice) for one in forced], gold).aer for choice in choices]
             yield f"| {layer} | {step} | " + " | ".join(f"{100 * rate:.1f}" for rate in rates) + " |"

@@ -3,7 +3,7 @@
 import bisect
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,10 +21,16 @@ class Batch:
     src: Tensor  # (B, S)
     tgt_in: Tensor  # (B, T)
     tgt_out: Tensor  # (B, T)
+    links: Tensor | None = None  # (N, 3) of N links between pieces: row, target piece, source piece
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch on a device."""
-        return Batch(*(ids.to(device, non_blocking=True) for ids in (self.src, self.tgt_in, self.tgt_out)))
+
+        def move(ids: Tensor) -> Tensor:
+            return ids.to(device, non_blocking=True)
+
+        links = None if self.links is None else move(self.links)
+        return Batch(move(self.src), move(self.tgt_in), move(self.tgt_out), links)
 
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
@@ -40,6 +46,12 @@ def collate(pairs: Sequence[EncodedPair], pad_id: int, bos_id: int) -> Batch:
         tgt_in=pad([[bos_id, *pair.tgt[:-1]] for pair in pairs], pad_id),
         tgt_out=pad([pair.tgt for pair in pairs], pad_id),
     )
+
+
+def with_links(batch: Batch, links: Sequence[Sequence[tuple[int, int]]]) -> Batch:
+    """The batch with links (target piece, source piece) of every row."""
+    rows = [(row, target, source) for row, found in enumerate(links) for target, source in found]
+    return replace(batch, links=torch.tensor(rows, dtype=torch.int64).view(-1, 3))
 
 
 def without_targets(batch: Batch, pad_id: int) -> Batch:

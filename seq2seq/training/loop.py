@@ -16,7 +16,7 @@ from typing import NamedTuple
 from torch import nn
 
 from seq2seq.config import Recipe, TrainConfig
-from seq2seq.data.batching import Batch, collate, plan_epoch, share, without_targets
+from seq2seq.data.batching import Batch, collate, plan_epoch, share, with_links, without_targets
 from seq2seq.errors import UserError
 from seq2seq.memory import keep_freed_memory
 from seq2seq.training.distributed import joined, unsynchronised
@@ -141,10 +141,19 @@ def stream(run: Run) -> Iterator[Part]:
         for indices in plan[progress.batch :]:
             progress.batch += 1
             mine = share(indices, lengths, run.group.rank, run.group.size)
-            batch = collate([run.train[index] for index in mine or indices[:1]], tokenizer.pad_id, tokenizer.bos_id)
+            batch = make_batch(run, mine or indices[:1])
             tokens = sum(targets[index] for index in indices)
             yield Part(batch if mine else without_targets(batch, tokenizer.pad_id), tokens)
         run.turn_epoch()
+
+
+def make_batch(run: Run, indices: Sequence[int]) -> Batch:
+    """Training pairs as one batch, with their links if the run is guided by some."""
+    pairs, tokenizer = [run.train[index] for index in indices], run.tokenizer
+    batch = collate(pairs, tokenizer.pad_id, tokenizer.bos_id)
+    if run.guide is None:
+        return batch
+    return with_links(batch, [run.guide.piece_links(*pair, tokenizer) for pair in zip(indices, pairs, strict=True)])
 
 
 def agree(run: Run, work: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ from seq2seq.data.batching import Batch
 from seq2seq.errors import UserError
 from seq2seq.model import Transformer
 from seq2seq.training.cross_entropy import summed_cross_entropy
+from seq2seq.training.guidance import HEAD, STEP, guided_head, head_scores, link_loss
 
 
 def lr_at(update: int, config: TrainConfig, updates: int | None) -> float:
@@ -42,14 +43,20 @@ def summed_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
 class Objective(nn.Module):
     """The loss of a model as a module, which is what DistributedDataParallel takes."""
 
-    def __init__(self, model: Transformer, smoothing: float) -> None:
+    def __init__(self, model: Transformer, smoothing: float, guided_alignment: float = 0.0) -> None:
         super().__init__()
         self.model = model
         self.smoothing = smoothing
+        self.guided_alignment = guided_alignment
+        self.guided_layer = guided_head(model.config).layer
 
     def forward(self, batch: Batch) -> Tensor:
-        """Summed loss of a batch, in nats."""
-        return summed_loss(self.model, batch, self.smoothing)
+        """Summed loss of a batch, in nats; that of links, if the batch has them, times `guided_alignment`."""
+        if batch.links is None:
+            return summed_loss(self.model, batch, self.smoothing)
+        with head_scores(self.model, self.guided_layer, HEAD) as seen:
+            loss = summed_loss(self.model, batch, self.smoothing)
+        return loss + self.guided_alignment * link_loss(seen[0], batch.links, STEP)
 
 
 class Optimisers:

@@ -25,6 +25,7 @@ from seq2seq.model import Transformer
 from seq2seq.storage import replacing, sweep, write_text
 from seq2seq.training import checkpoints, record
 from seq2seq.training.distributed import Group
+from seq2seq.training.guidance import Guide, read_guide
 from seq2seq.training.metrics import say
 from seq2seq.training.objective import Objective, check_optimiser, make_optimiser, pick_precision
 from seq2seq.training.state import MovingAverage, Progress, TrainingState, random_state, restore_random
@@ -42,6 +43,7 @@ class Start:
     tokenizer: bytes
     train: EncodedPairs
     dev: list[Pair]
+    guide: Guide | None
     progress: Progress
     saved: dict[str, Any] | None  # the state to go on from
 
@@ -58,6 +60,7 @@ class Run:
     pairs: Mixture | None  # to train on, as they were read; in the first process alone
     train: EncodedPairs  # the same as they are in this epoch
     dev: list[Pair]
+    guide: Guide | None
     model: Transformer
     state: TrainingState
     objective: nn.Module  # batch -> summed loss; gradients are averaged over the group
@@ -146,11 +149,24 @@ def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, re
         torch.manual_seed(recipe.train.seed + group.rank)
     if start.saved is not None:
         restore(state, start.saved, group, recipe.train.seed)
-    objective = group.parallel(Objective(model, recipe.train.label_smoothing))
+    objective = group.parallel(Objective(model, recipe.train.label_smoothing, recipe.train.guided_alignment))
     if group.first:
         size = sum(weight.numel() for weight in model.parameters())
         say(f"{size:,} parameters, {device}, {state.progress.precision}, {_processes(group)}")
-    return Run(recipe, folder, group, device, tokenizer, pairs, start.train, start.dev, model, state, objective)
+    return Run(
+        recipe=recipe,
+        folder=folder,
+        group=group,
+        device=device,
+        tokenizer=tokenizer,
+        pairs=pairs,
+        train=start.train,
+        dev=start.dev,
+        guide=start.guide,
+        model=model,
+        state=state,
+        objective=objective,
+    )
 
 
 def _processes(group: Group) -> str:
@@ -185,8 +201,9 @@ def gather(
     restore_model(folder, progress)
     if ending(progress, recipe.train) is None:
         write_down(recipe, folder, corpus, progress.update, group)
+    guide = None if recipe.train.links is None else read_guide(recipe.train.links, pairs)
     train = encode(pairs, tokenizer, recipe, progress.epoch)
-    return pairs, Start(tokenizer.model, train, list(corpus.split.dev), progress, saved)
+    return pairs, Start(tokenizer.model, train, list(corpus.split.dev), guide, progress, saved)
 
 
 def make_tokenizer(recipe: Recipe, pairs: Mixture) -> Tokenizer:

@@ -3,9 +3,10 @@
 Shapes: L layers, H heads, T target pieces, S source pieces (`</s>` included).
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from seq2seq.folder import AlignmentChoice
 from seq2seq.translation import alignment
@@ -16,6 +17,7 @@ from seq2seq.translation.link_sets import LinkSet
 if TYPE_CHECKING:
     from seq2seq.translation.alignment import Array
 
+STEPS: tuple[Literal["output", "input"], ...] = ("output", "input")  # at which a target word's row is read
 _NO_SPACE_BEFORE = re.compile(r"[.,)\]}%…]+|'\w+|n't")
 _NO_SPACE_AFTER = re.compile(r"[(\[{]+|.*\w['’]")
 
@@ -50,14 +52,60 @@ class Forced(NamedTuple):
 
 def force(engine: Engine, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Iterator[Forced]:
     """The forced pass over each pair of tokenised sentences."""
-    sides = [[_encode(engine, pair[side]) for pair in pairs] for side in (0, 1)]
-    sources, targets = ([[*ids, engine.tokenizer.eos_id] for ids, _ in side] for side in sides)
-    maps = engine.attention(sources, targets)
-    for weights, (_, source), (_, target) in zip(maps, sides[0], sides[1], strict=True):
+    return _force(engine, *([_given(engine, pair[side]) for pair in pairs] for side in (0, 1)))
+
+
+def force_texts(engine: Engine, pairs: Sequence[tuple[str, str]]) -> Iterator[Forced]:
+    """The same of running text, whose words are split at spaces, outer punctuation apart."""
+    return _force(engine, *([_found(engine, pair[side]) for pair in pairs] for side in (0, 1)))
+
+
+def choose_by_agreement(
+    forward: Sequence[Forced], backward: Sequence[Forced]
+) -> tuple[AlignmentChoice, AlignmentChoice]:
+    """Layer and step of each direction whose links agree best over pairs that both have been forced through.
+
+    Without gold, as Chen et al. (2020, section 4) choose; the mean over heads, since single heads may agree on
+    positions alone.
+    """
+    ours, theirs = (
+        {choice: [one.links(choice) for one in direction] for choice in _choices(direction[0])}
+        for direction in (forward, backward)
+    )
+
+    def agreement(pair: tuple[AlignmentChoice, AlignmentChoice]) -> float:
+        both = list(zip(ours[pair[0]], theirs[pair[1]], strict=True))
+        common = sum(len(links & turn(others)) for links, others in both)
+        return 2 * common / max(sum(len(links) + len(others) for links, others in both), 1)
+
+    return max(itertools.product(ours, theirs), key=agreement)
+
+
+def turn(links: LinkSet) -> LinkSet:
+    """Links of the other direction."""
+    return frozenset((j, i) for i, j in links)
+
+
+def _choices(forced: Forced) -> list[AlignmentChoice]:
+    layers = range(forced.attention.shape[0])
+    return [AlignmentChoice(layer=layer, step=step) for layer in layers for step in STEPS]
+
+
+Side = list[tuple[list[int], Words]]  # token ids without `</s>`, and which of them make up each word
+
+
+def _force(engine: Engine, sources: Side, targets: Side) -> Iterator[Forced]:
+    src, tgt = ([[*ids, engine.tokenizer.eos_id] for ids, _ in side] for side in (sources, targets))
+    for weights, (_, source), (_, target) in zip(engine.attention(src, tgt), sources, targets, strict=True):
         yield Forced(weights, source, target)
 
 
-def _encode(engine: Engine, words: Sequence[str]) -> tuple[list[int], Words]:
+def _given(engine: Engine, words: Sequence[str]) -> tuple[list[int], Words]:
     text, spans = join_words(words)
     ids = engine.tokenizer.encode(text)
     return ids, alignment.given_words(list(words), spans, engine.tokenizer.pieces(ids))
+
+
+def _found(engine: Engine, text: str) -> tuple[list[int], Words]:
+    ids = engine.tokenizer.encode(text)
+    return ids, alignment.merge_pieces(engine.tokenizer.pieces(ids))

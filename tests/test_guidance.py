@@ -1,0 +1,228 @@
+"""Guided alignment: links of words find their pieces, one head learns them, and the script that makes them."""
+
+import math
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from small import (
+    DEV,
+    TRAIN,
+    decoder_input,
+    random_model,
+    random_words,
+    saved_model,
+    shape,
+    tiny_recipe,
+    tokenizer,
+    write_recipe,
+    write_word_links,
+)
+from trainings import prepared
+
+from seq2seq.checkpoint import load_model
+from seq2seq.config import VariationConfig
+from seq2seq.data.batching import collate, with_links
+from seq2seq.data.encoding import EncodedPair, encode_epoch
+from seq2seq.data.splits import Pair
+from seq2seq.data.tokenizer import BOS, EOS, PAD
+from seq2seq.errors import UserError
+from seq2seq.training.guidance import Guide, guided_head, head_scores, link_loss, read_guide
+from seq2seq.training.loop import make_batch, train
+from seq2seq.training.objective import Objective, summed_loss
+from seq2seq.translation.aligner import force_texts
+from seq2seq.translation.torch_engine import TorchEngine
+
+SCRIPT = Path(__file__).parents[1] / "scripts/link.py"
+
+
+@pytest.fixture
+def links(tmp_path):
+    return write_word_links(tmp_path)
+
+
+def encoded(source: str, target: str) -> EncodedPair:
+    return EncodedPair(*([*tokenizer().encode(text), EOS] for text in (source, target)))
+
+
+def guide_of(*row: int) -> Guide:
+    """Of one pair."""
+    guide = Guide()
+    guide.append(row)
+    return guide
+
+
+# Links of words, and of the pieces that make them up.
+
+
+def test_links_of_words_are_links_of_all_their_pieces():
+    guide = guide_of(2, 3, 0, 0, 1, 2, 1, 1)
+    pair = EncodedPair([5, 6, 7, EOS], [8, 9, 10, EOS])
+
+    class Cut:
+        bos_id = BOS
+
+        def pieces(self, ids):
+            names = {5: "▁un", 6: "happy", 7: "▁cat", 8: "▁malheureux", 9: "▁ch", 10: "at."}
+            return [names[index] for index in ids]
+
+    # The target's words are "malheureux", "chat" and ".", and the last has no piece of its own.
+    assert guide.piece_links(0, pair, Cut()) == [(0, 0), (0, 1), (1, 2), (2, 2)]
+
+
+def test_the_mark_of_an_extra_pair_shifts_its_source():
+    pair = encoded("the cat", "le chat")
+    guide = guide_of(2, 2, 0, 0, 1, 1)
+    found = guide.piece_links(0, pair, tokenizer())
+    marked = guide.piece_links(0, EncodedPair([BOS, *pair.src], pair.tgt), tokenizer())
+    assert found
+    assert marked == [(target, source + 1) for target, source in found]
+
+
+def test_links_hold_however_an_epoch_cuts_and_not_where_it_has_other_words(corpus, links):
+    guide = read_guide(str(links), TRAIN)
+    plain = [guide.piece_links(index, encoded(*pair), tokenizer()) for index, pair in enumerate(TRAIN)]
+    assert all(plain)
+    for variation in (VariationConfig(sampled_pieces=1.0), VariationConfig(lower_case=1.0)):
+        epoch = encode_epoch(TRAIN, tokenizer(), variation, 1, 0)
+        found = [guide.piece_links(index, pair, tokenizer()) for index, pair in enumerate(epoch)]
+        assert all(found)
+    joined = encode_epoch(TRAIN, tokenizer(), VariationConfig(joined=1.0), 1, 0)
+    assert not any(guide.piece_links(index, joined[index], tokenizer()) for index in range(len(TRAIN) - 1))
+
+
+def test_pairs_without_links_and_of_other_order_are_told_apart(links):
+    guide = read_guide(str(links), [DEV[0], TRAIN[3], TRAIN[0]])
+    first = read_guide(str(links), TRAIN)
+    assert [guide[index] for index in range(len(guide))] == [[], first[3], first[0]]
+    assert guide.piece_links(0, encoded(*DEV[0]), tokenizer()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a\tb", "line 2: 2 columns, not source, target and links"),
+        ("a\tb\t0:0", "line 2: '0:0' is not a link such as 0-2"),
+        ("a b\tc\t1-1", "line 2: a link leads outside the 2 and 1 words"),
+    ],
+)
+def test_a_faulty_file_of_links_is_named_with_its_line(tmp_path, line, message):
+    path = tmp_path / "links.tsv"
+    path.write_text(f"{TRAIN[0].source}\t{TRAIN[0].target}\t0-0\n{line}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        read_guide(str(path), TRAIN)
+
+
+def test_links_of_another_corpus_are_refused(links):
+    with pytest.raises(UserError, match="has links of none of the training pairs"):
+        read_guide(str(links), DEV)
+
+
+# The loss.
+
+
+def test_the_loss_is_the_cross_entropy_of_the_rows_that_have_links():
+    scores = torch.log(torch.tensor([[[0.5, 0.25, 0.25], [0.125, 0.5, 0.375], [0.2, 0.2, 0.6]]]))
+    links = torch.tensor([[0, 0, 1], [0, 1, 0], [0, 1, 2]])
+    assert link_loss(scores, links, "output").item() == pytest.approx(
+        -math.log(0.25) - 0.5 * (math.log(0.125) + math.log(0.375))
+    )
+    assert link_loss(scores, links, "input").item() == pytest.approx(
+        -math.log(0.5) - 0.5 * (math.log(0.2) + math.log(0.6))
+    )
+    assert link_loss(scores, links[:0], "input").item() == 0.0
+
+
+def test_a_hidden_source_piece_costs_nothing_and_draws_nothing():
+    scores = torch.tensor([[[0.0, 0.0, -math.inf]]], requires_grad=True)
+    loss = link_loss(scores, torch.tensor([[0, 0, 1]]), "output")
+    loss.backward()
+    assert loss.item() == pytest.approx(math.log(2))
+    assert torch.isfinite(scores.grad).all()
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("head", [0, 1])
+def test_the_scores_are_those_of_the_trace(layer, head):
+    model, src, tgt = random_model(), random_words(3, 6), decoder_input(3, 5)
+    src[1, 4:] = PAD
+    with head_scores(model, layer, head) as seen:
+        model(src, tgt)
+    expected = model.trace(src, tgt).cross[layer].S[:, head]
+    torch.testing.assert_close(seen[0], expected)
+    assert len(seen) == 1
+    model(src, tgt)
+    assert len(seen) == 1
+
+
+def test_links_add_their_loss_to_that_of_the_translation():
+    model = random_model(len(tokenizer()), dtype=torch.float32)
+    pairs = [encoded(*pair) for pair in TRAIN[:3]]
+    plain = collate(pairs, PAD, BOS)
+    found = [[(0, 0)], [], [(1, 1), (1, 2)]]
+    batch = with_links(plain, found)
+    assert batch.links.tolist() == [[0, 0, 0], [2, 1, 1], [2, 1, 2]]
+    scores = model.trace(plain.src, plain.tgt_in).cross[0].S[:, 0]
+    expected = summed_loss(model, plain, 0.1) + 0.5 * link_loss(scores, batch.links, "input")
+    torch.testing.assert_close(Objective(model, 0.1, 0.5)(batch), expected)
+    torch.testing.assert_close(Objective(model, 0.1, 0.5)(plain), summed_loss(model, plain, 0.1))
+
+
+# A run.
+
+
+def test_every_batch_of_a_guided_run_has_the_links_of_its_pairs(corpus, links, tmp_path):
+    run = prepared(tiny_recipe(corpus, links=str(links)), tmp_path / "run")
+    batch = make_batch(run, [4, 2])
+    assert set(batch.links[:, 0].tolist()) == {0, 1}
+    row = batch.links[batch.links[:, 0] == 1][:, 1:].tolist()
+    assert [tuple(link) for link in row] == run.guide.piece_links(2, run.train[2], run.tokenizer)
+    assert make_batch(prepared(tiny_recipe(corpus), tmp_path / "plain"), [4, 2]).links is None
+
+
+def test_the_taught_head_aligns_and_is_the_models_choice(corpus, links, tmp_path, quiet):
+    """On pairs that it was not trained on, where the words in question have been seen in others."""
+    model = shape(d_model=32, ffn=64, encoder_layers=1, decoder_layers=2)
+    values = {"updates": 250, "validate_every": 250, "guided_alignment": 1.0}
+    train(tiny_recipe(corpus, model=model, links=str(links), **values), tmp_path / "run")
+    loaded = load_model(tmp_path / "run/model")
+    assert loaded.info.alignment == guided_head(model)
+    assert loaded.info.alignment.step == "input"
+    forced = list(force_texts(TorchEngine(loaded), DEV))
+    found = [one.links(loaded.info.alignment) for one in forced]
+    expected = []
+    for source, _ in DEV:
+        places = list(range(len(source.split()) + 1))
+        if source.endswith("red ball."):
+            places[-3:-1] = reversed(places[-3:-1])
+        expected.append({(i, j) for j, i in enumerate(places)})
+    right = sum(len(one & other) for one, other in zip(found, expected, strict=True))
+    assert right > 0.8 * sum(map(len, expected))
+
+
+# Links made by two models.
+
+
+def test_the_script_links_every_pair_by_both_models(corpus, tmp_path, monkeypatch, capsys):
+    recipe = write_recipe(tmp_path / "tiny.toml", tiny_recipe(corpus))
+    forward, reverse = saved_model(tmp_path / "forward"), saved_model(tmp_path / "reverse", seed=3)
+    config = (reverse / "config.json").read_text(encoding="utf-8")
+    swapped = config.replace('"en"', '"x"').replace('"fr"', '"en"').replace('"x"', '"fr"')
+    output = tmp_path / "links.tsv"
+    arguments = ["link", str(recipe), "--model", str(forward), "--reverse", str(reverse), "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert ended.value.code == 1
+    assert "a model translates en-fr where the data needs fr-en" in capsys.readouterr().err
+    (reverse / "config.json").write_text(swapped, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert ended.value.code == 0
+    assert "54 pairs" in capsys.readouterr().err
+    lines = output.read_text(encoding="utf-8").splitlines()
+    assert [Pair(*line.split("\t")[:2]) for line in lines] == TRAIN
+    guide = read_guide(str(output), TRAIN)
+    assert all(guide[index][2:] for index in range(len(guide)))
