@@ -1,5 +1,7 @@
 """`seq2seq align`: links of given pairs, by one model or two, and their error rate."""
 
+from pathlib import Path
+
 import pytest
 from small import loaded_model, saved_model
 
@@ -9,10 +11,11 @@ from seq2seq.data.tokenizer import EOS
 from seq2seq.folder import AlignmentChoice
 from seq2seq.translation.aligner import force, join_words
 from seq2seq.translation.alignment import merge_pieces
-from seq2seq.translation.link_sets import SYMMETRISE, read_links
+from seq2seq.translation.link_sets import SYMMETRISE, read_gold, read_links
 from seq2seq.translation.torch_engine import TorchEngine
 from seq2seq.translation.translator import Translator
 
+DATA = Path(__file__).parent / "data/alignment"
 PAIRS = [("the cat sees the apple .", "le chat voit la pomme ."), ("a dog", "un chien"), ("", "le roi"), ("yes .", "")]
 
 
@@ -36,6 +39,7 @@ def files(tmp_path):
         ("l' école ( la nôtre ) n' ouvre pas .", "l'école (la nôtre) n'ouvre pas."),
         ("Ça va ?", "Ça va ?"),
         ("do n't", "don't"),
+        ("Où as -tu mis ça ?", "Où as-tu mis ça ?"),
         (". a", ". a"),
         ("", ""),
     ],
@@ -53,6 +57,18 @@ def test_a_pair_is_forced_as_its_text_would_be():
     assert (forced.attention == engine.attention([source], [target])[0]).all()
     assert forced.source == merge_pieces(engine.tokenizer.pieces(source[:-1]))
     assert forced.target == merge_pieces(engine.tokenizer.pieces(target[:-1]))
+
+
+def test_the_everyday_pairs_have_links_within_their_sentences():
+    sources, targets, gold = (
+        (DATA / f"everyday.{kind}").read_text("utf-8").splitlines() for kind in ("en", "fr", "gold")
+    )
+    assert len(sources) == len(targets) == len(gold) == 62
+    for source, target, line in zip(sources, targets, gold, strict=True):
+        found = read_gold(line)
+        assert all(i < len(source.split()) and j < len(target.split()) for i, j in found.possible)
+        assert {i for i, _ in found.possible} == set(range(len(source.split()))), source
+        assert {j for _, j in found.possible} == set(range(len(target.split()))), target
 
 
 def test_each_pair_has_its_line_of_links(folder, files, capsys):

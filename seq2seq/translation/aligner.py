@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seq2seq.translation.alignment import Array
 
 STEPS: tuple[Literal["output", "input"], ...] = ("output", "input")  # at which a target word's row is read
-_NO_SPACE_BEFORE = re.compile(r"[.,)\]}%…]+|'\w+|n't")
+_NO_SPACE_BEFORE = re.compile(r"[.,)\]}%…]+|['’-]\w+|n['’]t")
 _NO_SPACE_AFTER = re.compile(r"[(\[{]+|.*\w['’]")
 
 
