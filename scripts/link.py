@@ -8,7 +8,7 @@ import sys
 
 from seq2seq.commands.common import OutputPath, check_parent
 from seq2seq.config import load_recipe
-from seq2seq.errors import exit_status
+from seq2seq.errors import UserError, exit_status
 from seq2seq.training.linking import link
 from seq2seq.translation.link_sets import SYMMETRISE
 
@@ -21,10 +21,12 @@ def run() -> None:
     parser.add_argument("recipe", metavar="CONFIG", help="TOML recipe whose training pairs are linked")
     parser.add_argument("--model", required=True, metavar="M", help="model of the recipe's direction")
     parser.add_argument("--reverse", required=True, metavar="M", help="model of the other direction")
-    parser.add_argument("--output", action=OutputPath, required=True, metavar="FILE", help="where to write")
+    parser.add_argument("--output", action=OutputPath, required=True, metavar="FILE.tsv", help="where to write")
     parser.add_argument("--symmetrise", choices=list(SYMMETRISE), default="grow-diag-final-and", help="both directions")
     options = parser.parse_args()
     check_parent(options.output)
+    if options.output.suffix != ".tsv":
+        raise UserError(f"--output {options.output} must end in .tsv: it is a table of source, target and links")
     count = link(load_recipe(options.recipe).data, options.model, options.reverse, options.output, options.symmetrise)
     print(f"{PROGRAM}: {count:,} pairs in {options.output}", file=sys.stderr)
 

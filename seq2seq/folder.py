@@ -36,6 +36,7 @@ class AlignmentChoice(Section):
     layer: int = Field(ge=0)
     head: int | None = Field(None, ge=0)
     step: Literal["output", "input"] = Field("output", description="where a target word is predicted, or has been read")
+    taught: bool = Field(False, description="by links of the training pairs (train.links), not found by itself")
     aer: float | None = Field(None, ge=0, description="alignment error rate in percent, if measured against gold")
 
 
@@ -49,6 +50,11 @@ class ModelInfo(Section):
     decode: DecodeConfig = DecodeConfig()
     alignment: AlignmentChoice | None = None
     confidence: dict[str, float] | None = None
+
+    @property
+    def aligning(self) -> AlignmentChoice:
+        """The cross-attention that is read as word links: the one on record, else the mean of the middle layer."""
+        return self.alignment or AlignmentChoice(layer=self.model.decoder_layers // 2)
 
     @model_validator(mode="after")
     def _check_alignment(self) -> Self:

@@ -5,15 +5,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from small import DEV, tiny_recipe, write_recipe
+from small import DEV, saved_model, tiny_recipe, write_recipe
 
 from seq2seq import evaluation
+from seq2seq.checkpoint import load_model
 from seq2seq.errors import UserError
 from seq2seq.training import ablation
 from seq2seq.training.ablation import AS_IT_IS, Outcome, ablate, load_trials
 from seq2seq.translation.translator import Translator
 
 SCRIPT = Path(__file__).parents[1] / "scripts/ablate.py"
+PLANS = Path(__file__).parents[1] / "configs/ablations"
 PLAN = """
 [rows]
 "wider, a b/c" = ["model.ffn=48"]
@@ -76,6 +78,27 @@ def test_the_same_call_goes_on_where_it_stopped(recipe, tmp_path, trained, capsy
     assert "nothing left to do" in capsys.readouterr().err
 
 
+def test_a_row_that_searches_otherwise_is_searched_by_its_own_settings(recipe, tmp_path, trained):
+    text = '[rows]\n"cut short" = ["decode.max_length_ratio=0.001"]'
+    trials = load_trials(recipe, plan(tmp_path, text), tmp_path / "runs")
+    model = saved_model(tmp_path / "model")
+    sources = [pair.source for pair in DEV]
+    plain, short = (ablation.translate(load_model(model), trial.decode, sources) for trial in trials)
+    assert sum(map(len, short)) < sum(map(len, plain))
+
+
+def test_settings_of_the_base_are_in_every_row(recipe, tmp_path):
+    trials = load_trials(recipe, plan(tmp_path, "base = ['model.dropout=0.4']\n" + PLAN), tmp_path)
+    assert {trial.recipe.model.dropout for trial in trials} == {0.4}
+
+
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_plan_that_is_shipped_fits_its_recipe(path, tmp_path):
+    trials = load_trials(PLANS.parent / path.name, path, tmp_path)
+    recipes = [trial.recipe.model_dump_json() + trial.decode.model_dump_json() for trial in trials]
+    assert len(set(recipes)) == len(trials)  # each row changes something
+
+
 def test_minutes_are_those_of_every_run(recipe, tmp_path):
     trials = load_trials(recipe, plan(tmp_path, "minutes = 20\n" + PLAN), tmp_path)
     assert {trial.recipe.train.minutes for trial in trials} == {20.0}
@@ -90,6 +113,9 @@ def test_minutes_are_those_of_every_run(recipe, tmp_path):
         ("[rows]\na = ['model.depth=3']", "depth"),
         ("[rows]\n'a b' = []\n'a-b' = []", "'a-b' and 'a b' would share the folder"),
         ("[rows", "cannot be read"),
+        ("[rows]\n'+' = []", "'\\+' has no letter or digit"),
+        ("base = ['model.depth=3']\n[rows]\na = []", "depth"),
+        ("[rows]\na = ['train.init=en-fr']", "model.d_model = 16, but train.init = 'en-fr' has"),
     ],
 )
 def test_a_faulty_plan_is_refused_before_anything_is_trained(recipe, tmp_path, text, message):

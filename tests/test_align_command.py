@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small import loaded_model, saved_model
 
 from seq2seq.cli import main
-from seq2seq.commands.align import SYMMETRISATIONS
 from seq2seq.data.tokenizer import EOS
 from seq2seq.folder import AlignmentChoice
-from seq2seq.translation.aligner import force, join_words
-from seq2seq.translation.alignment import merge_pieces
+from seq2seq.translation.aligner import Forced, choose_by_agreement, force, join_words
+from seq2seq.translation.alignment import Words, merge_pieces
 from seq2seq.translation.link_sets import SYMMETRISE, read_gold, read_links
 from seq2seq.translation.torch_engine import TorchEngine
 from seq2seq.translation.translator import Translator
@@ -41,6 +41,8 @@ def files(tmp_path):
         ("do n't", "don't"),
         ("Où as -tu mis ça ?", "Où as-tu mis ça ?"),
         (". a", ". a"),
+        ("the boys ' dog lost by -5 or 3 %", "the boys ' dog lost by -5 or 3 %"),
+        ("Puisqu' il est l' un d' eux", "Puisqu'il est l'un d'eux"),
         ("", ""),
     ],
 )
@@ -71,6 +73,34 @@ def test_the_everyday_pairs_have_links_within_their_sentences():
         assert {j for _, j in found.possible} == set(range(len(target.split()))), target
 
 
+def test_a_no_break_space_is_part_of_a_word(folder, tmp_path, capsys):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_text("a\u00a0b  c\td\n", encoding="utf-8")
+    target.write_text("x\u202fy z w\n", encoding="utf-8")
+    assert main(["align", "--model", str(folder), "--source", str(source), "--target", str(target)]) == 0
+    links = read_links(capsys.readouterr().out)
+    assert {j for _, j in links} <= {0, 1, 2}
+    assert max(j for _, j in links) == 2
+
+
+def test_two_directions_are_read_where_they_agree_most():
+    """The forward maps align at layer 1's input step, the backward ones at layer 0's output step; noise elsewhere."""
+    words = Words(list("abcd"), [[0], [1], [2], [3]])
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(4) for _ in range(20)]
+
+    def maps(layer: int, step: str, order: np.ndarray) -> Forced:
+        weights = rng.dirichlet(np.ones(5), size=(2, 1, 5)).astype(np.float32)
+        rows = slice(0, 4) if step == "output" else slice(1, 5)
+        weights[layer, 0, rows] = np.eye(5)[order]
+        return Forced(weights, words, words)
+
+    forward = [maps(1, "input", order) for order in orders]
+    backward = [maps(0, "output", np.argsort(order)) for order in orders]
+    chosen = choose_by_agreement(forward, backward)
+    assert chosen == (AlignmentChoice(layer=1, step="input"), AlignmentChoice(layer=0, step="output"))
+
+
 def test_each_pair_has_its_line_of_links(folder, files, capsys):
     assert main(["align", "--model", str(folder), *files]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -98,7 +128,7 @@ def test_layer_head_and_step_say_which_attention_is_read(folder, files, capsys):
     assert len(found) > 1
 
 
-@pytest.mark.parametrize("rule", SYMMETRISATIONS)
+@pytest.mark.parametrize("rule", list(SYMMETRISE))
 def test_links_of_the_other_direction_are_turned_round_and_joined(folder, tmp_path, files, capsys, rule):
     loaded = loaded_model(seed=5)
     back = TorchEngine(loaded)
@@ -112,10 +142,6 @@ def test_links_of_the_other_direction_are_turned_round_and_joined(folder, tmp_pa
     turned = [(target.split(), source.split()) for source, target in PAIRS]
     backward = [frozenset((i, j) for j, i in one.links(AlignmentChoice(layer=1))) for one in force(back, turned)]
     assert found == [SYMMETRISE[rule](*both) for both in zip(forward, backward, strict=True)]
-
-
-def test_the_rules_offered_are_those_there_are():
-    assert set(SYMMETRISATIONS) == set(SYMMETRISE)
 
 
 def test_gold_prints_the_error_rate_and_a_table_prints_all_of_them(folder, files, tmp_path, capsys):
@@ -143,6 +169,13 @@ def test_gold_prints_the_error_rate_and_a_table_prints_all_of_them(folder, files
         (["--layer", "0", "--head", "2"], "--head 2 is not between 0 and 1"),
         (["--head", "0"], "--head needs --layer"),
         (["--table"], "--table needs --gold"),
+        (["--gold", "outside"], "--gold outside, line 2: a link leads outside the 2 and 2 words of the pair"),
+        (
+            ["--gold", "wrong", "--table", "--step", "input"],
+            "--table shows every layer, head and step: it takes no --step",
+        ),
+        (["--symmetrise", "union"], "--symmetrise joins two directions: it needs --reverse"),
+        (["--source", "long", "--target", "long"], "line 2 has over 1,000 words: align its sentences one by one"),
         (["--gold", "short"], "--gold short has 1 lines, --source source has 4"),
         (["--gold", "wrong"], "--gold wrong, line 2: '1:2' is not a link such as 1-2 (sure) or 1p2 (possible)"),
         (["--target", "short"], "--source source has 4 lines, --target short has 1: they must be line-parallel"),
@@ -154,6 +187,8 @@ def test_what_does_not_fit_is_refused_in_one_line(folder, files, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short").write_text("1-1\n")
     (tmp_path / "wrong").write_text("1-1\n1:2\n\n\n")
+    (tmp_path / "outside").write_text("1-1\n2-2 1p3\n\n\n")
+    (tmp_path / "long").write_text("a b\n" + "a " * 1001 + "\n")
     arguments = ["align", "--model", "model", "--source", "source", "--target", "target", *options]
     assert main(arguments) == 1
     assert capsys.readouterr().err == f"seq2seq: {message}\n"

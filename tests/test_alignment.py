@@ -9,8 +9,9 @@ from seq2seq.translation.alignment import (
     given_words,
     links,
     merge_pieces,
-    rows_of,
+    read_at,
     word_attention,
+    word_links,
 )
 
 
@@ -107,9 +108,13 @@ def test_the_mark_that_ends_both_sides_is_linked_with_its_like_alone():
 
 
 def test_rows_are_read_where_a_piece_is_predicted_or_one_later_where_it_is_the_newest():
-    assert rows_of(WEIGHTS, "output").tolist() == WEIGHTS[:3].tolist()
-    assert rows_of(WEIGHTS, "input").tolist() == WEIGHTS[1:].tolist()
-    assert rows_of(np.stack([WEIGHTS, WEIGHTS]), "input").shape == (2, 3, 4)
+    assert read_at(WEIGHTS, "output").tolist() == WEIGHTS.tolist()
+    assert read_at(WEIGHTS, "input").tolist() == WEIGHTS[[1, 2, 3, 3]].tolist()
+
+
+def test_links_of_words_at_both_steps():
+    assert [link[:2] for link in word_links(WEIGHTS, SOURCE, TARGET, "output")] == [(1, 0), (0, 1)]
+    assert [link[:2] for link in word_links(WEIGHTS, SOURCE, TARGET, "input")] == [(0, 0), (0, 1)]
 
 
 def test_given_words_have_the_pieces_that_spell_them():

@@ -27,12 +27,16 @@ from seq2seq.config import VariationConfig
 from seq2seq.data.batching import collate, with_links
 from seq2seq.data.encoding import EncodedPair, encode_epoch
 from seq2seq.data.splits import Pair
-from seq2seq.data.tokenizer import BOS, EOS, PAD
+from seq2seq.data.tokenizer import BOS, EOS, PAD, UNK
 from seq2seq.errors import UserError
+from seq2seq.folder import load_info
 from seq2seq.training.guidance import Guide, guided_head, head_scores, link_loss, read_guide
 from seq2seq.training.loop import make_batch, train
 from seq2seq.training.objective import Objective, summed_loss
-from seq2seq.translation.aligner import force_texts
+from seq2seq.translation.aligner import choose_by_agreement, force_texts, turn
+from seq2seq.translation.alignment import merge_pieces
+from seq2seq.translation.engine import open_engine
+from seq2seq.translation.link_sets import grow_diag_final_and, write_links
 from seq2seq.translation.torch_engine import TorchEngine
 
 SCRIPT = Path(__file__).parents[1] / "scripts/link.py"
@@ -41,6 +45,15 @@ SCRIPT = Path(__file__).parents[1] / "scripts/link.py"
 @pytest.fixture
 def links(tmp_path):
     return write_word_links(tmp_path)
+
+
+def words_linked(links, pair: EncodedPair) -> set[tuple[int, int]]:
+    """Links of pieces as links (target word, source word)."""
+    owner = []
+    for ids in (pair.tgt, pair.src):
+        pieces = merge_pieces(tokenizer().pieces(ids[:-1])).pieces
+        owner.append({piece: word for word, owned in enumerate(pieces) for piece in owned})
+    return {(owner[0][target], owner[1][source]) for target, source in links}
 
 
 def encoded(source: str, target: str) -> EncodedPair:
@@ -58,11 +71,11 @@ def guide_of(*row: int) -> Guide:
 
 
 def test_links_of_words_are_links_of_all_their_pieces():
-    guide = guide_of(2, 3, 0, 0, 1, 2, 1, 1)
+    guide = guide_of(2, 3, 0, 1, 0, 0, 1, 2, 1, 1)
     pair = EncodedPair([5, 6, 7, EOS], [8, 9, 10, EOS])
 
     class Cut:
-        bos_id = BOS
+        bos_id, unk_id = BOS, UNK
 
         def pieces(self, ids):
             names = {5: "▁un", 6: "happy", 7: "▁cat", 8: "▁malheureux", 9: "▁ch", 10: "at."}
@@ -74,7 +87,7 @@ def test_links_of_words_are_links_of_all_their_pieces():
 
 def test_the_mark_of_an_extra_pair_shifts_its_source():
     pair = encoded("the cat", "le chat")
-    guide = guide_of(2, 2, 0, 0, 1, 1)
+    guide = guide_of(2, 2, 0, 0, 0, 0, 1, 1)
     found = guide.piece_links(0, pair, tokenizer())
     marked = guide.piece_links(0, EncodedPair([BOS, *pair.src], pair.tgt), tokenizer())
     assert found
@@ -85,12 +98,24 @@ def test_links_hold_however_an_epoch_cuts_and_not_where_it_has_other_words(corpu
     guide = read_guide(str(links), TRAIN)
     plain = [guide.piece_links(index, encoded(*pair), tokenizer()) for index, pair in enumerate(TRAIN)]
     assert all(plain)
-    for variation in (VariationConfig(sampled_pieces=1.0), VariationConfig(lower_case=1.0)):
+    sampled = encode_epoch(TRAIN, tokenizer(), VariationConfig(sampled_pieces=1.0), 1, 0)
+    assert any(one != encoded(*pair) for one, pair in zip(sampled, TRAIN, strict=True))
+    for index, pair in enumerate(sampled):
+        assert words_linked(guide.piece_links(index, pair, tokenizer()), pair) == words_linked(
+            plain[index], encoded(*TRAIN[index])
+        )
+    others = VariationConfig(joined=1.0), VariationConfig(no_final_mark=1.0), VariationConfig(unknown_pieces=0.9)
+    for variation in others:
         epoch = encode_epoch(TRAIN, tokenizer(), variation, 1, 0)
-        found = [guide.piece_links(index, pair, tokenizer()) for index, pair in enumerate(epoch)]
-        assert all(found)
-    joined = encode_epoch(TRAIN, tokenizer(), VariationConfig(joined=1.0), 1, 0)
-    assert not any(guide.piece_links(index, joined[index], tokenizer()) for index in range(len(TRAIN) - 1))
+        assert not any(guide.piece_links(index, epoch[index], tokenizer()) for index in range(len(TRAIN) - 1))
+
+
+def test_links_do_not_hold_where_as_many_words_are_others():
+    """A name became longer by a word and the final mark went: as many words as before."""
+    pair = encoded("Anna Maria sees the cat", "Anna Maria voit le chat")
+    links = [number for word in range(5) for number in (word, word)]
+    assert guide_of(5, 5, 0, 0, *links).piece_links(0, pair, tokenizer()) != []
+    assert guide_of(5, 5, 1, 1, *links).piece_links(0, pair, tokenizer()) == []
 
 
 def test_pairs_without_links_and_of_other_order_are_told_apart(links):
@@ -182,6 +207,22 @@ def test_every_batch_of_a_guided_run_has_the_links_of_its_pairs(corpus, links, t
     assert make_batch(prepared(tiny_recipe(corpus), tmp_path / "plain"), [4, 2]).links is None
 
 
+def test_a_run_resumes_on_the_same_links_alone(corpus, links, tmp_path, quiet):
+    recipe = tiny_recipe(corpus, links=str(links), updates=10)
+    train(recipe, tmp_path / "run")
+    assert load_info(tmp_path / "run/checkpoints/00000010").alignment == guided_head(recipe.model)
+    links.write_text(links.read_text(encoding="utf-8").replace("\t0-0 ", "\t0-1 "), encoding="utf-8")
+    with pytest.raises(UserError, match=r"^train\.links of .* has changed"):
+        train(recipe, tmp_path / "run", resume=True)
+
+
+def test_links_that_are_not_there_are_missed_before_anything_is_written(corpus, tmp_path):
+    recipe = tiny_recipe(corpus, links=str(tmp_path / "no.tsv"))
+    with pytest.raises(UserError, match=r"no\.tsv"):
+        train(recipe, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_taught_head_aligns_and_is_the_models_choice(corpus, links, tmp_path, quiet):
     """On pairs that it was not trained on, where the words in question have been seen in others."""
     model = shape(d_model=32, ffn=64, encoder_layers=1, decoder_layers=2)
@@ -216,7 +257,7 @@ def test_the_script_links_every_pair_by_both_models(corpus, tmp_path, monkeypatc
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(SCRIPT), run_name="__main__")
     assert ended.value.code == 1
-    assert "a model translates en-fr where the data needs fr-en" in capsys.readouterr().err
+    assert f"{reverse} translates en-fr where the data needs fr-en" in capsys.readouterr().err
     (reverse / "config.json").write_text(swapped, encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(SCRIPT), run_name="__main__")
@@ -224,5 +265,10 @@ def test_the_script_links_every_pair_by_both_models(corpus, tmp_path, monkeypatc
     assert "54 pairs" in capsys.readouterr().err
     lines = output.read_text(encoding="utf-8").splitlines()
     assert [Pair(*line.split("\t")[:2]) for line in lines] == TRAIN
-    guide = read_guide(str(output), TRAIN)
-    assert all(guide[index][2:] for index in range(len(guide)))
+    turned = [pair[::-1] for pair in TRAIN]
+    engines = open_engine(forward, "torch"), open_engine(reverse, "torch")
+    both = [list(force_texts(*each)) for each in zip(engines, (TRAIN, turned), strict=True)]
+    there, back = choose_by_agreement(*both)
+    expected = [grow_diag_final_and(a.links(there), turn(b.links(back))) for a, b in zip(*both, strict=True)]
+    assert [line.split("\t")[2] for line in lines] == list(map(write_links, expected))
+    assert len(read_guide(str(output), TRAIN)) == len(TRAIN)

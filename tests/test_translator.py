@@ -1,14 +1,18 @@
 import copy
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small import loaded_model
 
 from seq2seq import Translator
 from seq2seq.errors import UserError
+from seq2seq.folder import AlignmentChoice
+from seq2seq.translation.alignment import links, merge_pieces, word_attention
 from seq2seq.translation.engine import Hypothesis
 
 SENTENCE = "The old man is reading a book in the garden."
@@ -282,6 +286,25 @@ def test_alignment_links_a_target_word_once_and_to_a_word_that_exists(translator
         for link in result.alignment:
             assert 0 <= link.source < len(result.source_words)
             assert link.weight == pytest.approx(result.word_attention()[link.target, link.source])
+
+
+def test_the_attention_that_aligns_is_read_at_its_step_and_all_other_as_it_is():
+    loaded = loaded_model()
+    choice = AlignmentChoice(layer=1, head=0, step="input")
+    info = loaded.info.model_copy(update={"alignment": choice})
+    later, plain = (
+        Translator(one).translate("the cat sees a dog.", beam_size=1).sentences[0]
+        for one in (replace(loaded, info=info), loaded)
+    )
+    assert (later.attention == plain.attention).all()
+    assert (later.piece_attention() == plain.attention[1, 0]).all()
+    moved = np.concatenate([plain.attention[1, 0, 1:], plain.attention[1, 0, -1:]])
+    assert (later.read_attention() == moved).all()
+    assert (later.read_attention(1, 0) == moved).all()
+    assert (later.read_attention(0, 0) == plain.attention[0, 0]).all()
+    words = word_attention(moved, merge_pieces(later.source_tokens[:-1]), merge_pieces(later.target_tokens[:-1]))
+    assert (later.word_attention() == words).all()
+    assert later.alignment == links(words, later.source_words, later.target_words)
 
 
 # Long, odd and hostile input

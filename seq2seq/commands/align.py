@@ -1,6 +1,7 @@
 """`seq2seq align`: which word belongs to which, in sentence pairs that are there already."""
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,14 @@ if TYPE_CHECKING:
     from seq2seq.translation.engine import Engine
     from seq2seq.translation.link_sets import ErrorRate, Gold, LinkSet
 
-from seq2seq.commands.common import CHUNK, OutputPath, check_parent, declare, model_option, write_lines
+from seq2seq.commands.common import OutputPath, check_parent, declare, model_option, write_lines
 from seq2seq.errors import UserError
+from seq2seq.translation.link_sets import SYMMETRISE
+
+CHUNK = 256  # pairs that are forced together
+READING = ("layer", "head", "step", "reverse", "symmetrise")  # options that say how one set of links comes about
 
 TokenPair = tuple[list[str], list[str]]
-SYMMETRISATIONS = ("intersection", "union", "grow-diag-final-and")
 
 
 def add_align(commands: Any) -> None:
@@ -34,8 +38,7 @@ def add_align(commands: Any) -> None:
     parser.add_argument("--reverse", metavar="M", help="a model of the other direction, whose links are joined in")
     parser.add_argument(
         "--symmetrise",
-        choices=SYMMETRISATIONS,
-        default="grow-diag-final-and",
+        choices=list(SYMMETRISE),
         help="how the links of both directions are joined (default: grow-diag-final-and)",
     )
     parser.add_argument("--layer", type=int, metavar="N", help="decoder layer that is read (default: the model's own)")
@@ -55,18 +58,16 @@ def align(options: argparse.Namespace) -> None:
 
     if options.output:
         check_parent(options.output)
-    pairs, gold = _read_pairs(options), None if options.gold is None else _read_gold(options.gold)
-    if gold is not None and len(gold) != len(pairs):
-        raise UserError(f"--gold {options.gold} has {len(gold)} lines, --source {options.source} has {len(pairs)}")
-    if options.table and gold is None:
-        raise UserError("--table needs --gold")
+    _check(options)
+    pairs = _read_pairs(options)
+    gold = None if options.gold is None else _read_gold(options, pairs)
     engine = open_engine(options.model, "torch")
     if options.table and gold is not None:
         write_lines(_table(engine, pairs, gold), options.output)
         return
     choice = _choice(engine.info, options)
     reverse = None if options.reverse is None else _open_reverse(options.reverse, engine.info)
-    found = _links(engine, choice, reverse, pairs, options.symmetrise)
+    found = _links(engine, choice, reverse, pairs, options.symmetrise or "grow-diag-final-and")
     if gold is None:
         write_lines(map(write_links, found), options.output)
         return
@@ -79,26 +80,53 @@ def align(options: argparse.Namespace) -> None:
 # What goes in.
 
 
+def _check(options: argparse.Namespace) -> None:
+    if options.table and options.gold is None:
+        raise UserError("--table needs --gold")
+    if options.table and (given := [name for name in READING if getattr(options, name) is not None]):
+        raise UserError(f"--table shows every layer, head and step: it takes no --{given[0]}")
+    if options.symmetrise is not None and options.reverse is None:
+        raise UserError("--symmetrise joins two directions: it needs --reverse")
+    if options.head is not None and options.layer is None:
+        raise UserError("--head needs --layer")
+
+
+def _words(line: str) -> list[str]:
+    """What stands between spaces or tabs, and nothing else: a no-break space is part of a word."""
+    return [word for word in re.split("[ \t]", line) if word]
+
+
 def _read_pairs(options: argparse.Namespace) -> list[TokenPair]:
     from seq2seq.data.files import read_lines
+    from seq2seq.translation.aligner import MOST_WORDS
 
     sources, targets = list(read_lines(options.source)), list(read_lines(options.target))
     if len(sources) != len(targets):
         files = f"--source {options.source} has {len(sources)} lines, --target {options.target}"
         raise UserError(f"{files} has {len(targets)}: they must be line-parallel")
-    return [(source.split(), target.split()) for source, target in zip(sources, targets, strict=True)]
+    pairs = [(_words(source), _words(target)) for source, target in zip(sources, targets, strict=True)]
+    for number, pair in enumerate(pairs, 1):
+        if max(map(len, pair)) > MOST_WORDS:
+            raise UserError(f"line {number} has over {MOST_WORDS:,} words: align its sentences one by one")
+    return pairs
 
 
-def _read_gold(path: Path) -> "list[Gold]":
+def _read_gold(options: argparse.Namespace, pairs: Sequence[TokenPair]) -> "list[Gold]":
     from seq2seq.data.files import read_lines
     from seq2seq.translation.link_sets import read_gold
 
+    lines = list(read_lines(options.gold))
+    if len(lines) != len(pairs):
+        raise UserError(f"--gold {options.gold} has {len(lines)} lines, --source {options.source} has {len(pairs)}")
     gold = []
-    for number, line in enumerate(read_lines(path), 1):
+    for number, (line, (source, target)) in enumerate(zip(lines, pairs, strict=True), 1):
         try:
             gold.append(read_gold(line))
         except UserError as error:
-            raise UserError(f"--gold {path}, line {number}: {error}") from None
+            raise UserError(f"--gold {options.gold}, line {number}: {error}") from None
+        if any(i >= len(source) or j >= len(target) for i, j in gold[-1].possible):
+            counts = f"{len(source)} and {len(target)} words"
+            raise UserError(f"--gold {options.gold}, line {number}: a link leads outside the {counts} of the pair")
     return gold
 
 
@@ -106,10 +134,7 @@ def _choice(info: "ModelInfo", options: argparse.Namespace) -> "AlignmentChoice"
     """The attention that is read: the model's own choice, but for what the options say."""
     from seq2seq.folder import AlignmentChoice
 
-    own = info.alignment or AlignmentChoice(layer=info.model.decoder_layers // 2)
-    layers, heads = info.model.decoder_layers, info.model.heads
-    if options.head is not None and options.layer is None:
-        raise UserError("--head needs --layer")
+    own, layers, heads = info.aligning, info.model.decoder_layers, info.model.heads
     for name, value, count in (("--layer", options.layer, layers), ("--head", options.head, heads)):
         if value is not None and not 0 <= value < count:
             raise UserError(f"{name} {value} is not between 0 and {count - 1}")
@@ -139,19 +164,16 @@ def _links(
     engine: "Engine", choice: "AlignmentChoice", reverse: "Engine | None", pairs: Sequence[TokenPair], rule: str
 ) -> "Iterator[LinkSet]":
     """Links of every pair, by one direction or both."""
-    from seq2seq.folder import AlignmentChoice
     from seq2seq.translation.aligner import force, turn
-    from seq2seq.translation.link_sets import SYMMETRISE
 
     for chunk in _chunks(pairs):
         forward = [forced.links(choice) for forced in force(engine, chunk)]
         if reverse is None:
             yield from forward
             continue
-        own = reverse.info.alignment or AlignmentChoice(layer=reverse.info.model.decoder_layers // 2)
         turned = [(target, source) for source, target in chunk]
         for links, forced in zip(forward, force(reverse, turned), strict=True):
-            yield SYMMETRISE[rule](links, turn(forced.links(own)))
+            yield SYMMETRISE[rule](links, turn(forced.links(reverse.info.aligning)))
 
 
 def _table(engine: "Engine", pairs: Sequence[TokenPair], gold: "Sequence[Gold]") -> Iterator[str]:

@@ -62,9 +62,7 @@ class Choice:
 
 def first_choice(info: ModelInfo) -> Choice:
     """Where the page starts: the layer and head that align best, else the mean of the middle layer."""
-    best = info.alignment
-    if best is None:
-        return Choice(0, info.model.decoder_layers // 2, MEAN, WORDS, end=False)
+    best = info.aligning
     return Choice(0, best.layer, MEAN if best.head is None else best.head, WORDS, end=False)
 
 

@@ -75,9 +75,13 @@ def describe_choice(info: ModelInfo, layer: int, head: int | None) -> str:
     """Which layer and head are shown, and how they relate to the ones that align best."""
     shown = f"Shown: **layer {layer}, {head_name(head)}** (layers and heads count from 0)"
     best = info.alignment
+    if best is not None and best.step == "input" and (layer, head) == (best.layer, best.head):
+        shown += ", read where the decoder has just read the word of the row"
     if best is None:
         return f"{shown}. Which layer of this model aligns best has not been measured; the page starts in the middle."
-    if best.aer is None:
+    if best.aer is None and best.taught:
+        why = "it was taught which words belong together"
+    elif best.aer is None:
         why = "its word links agree best with those of the layers beside it"
     else:
         why = f"it aligns words best: its alignment error rate is {best.aer:.1f} %"

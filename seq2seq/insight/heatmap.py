@@ -46,7 +46,7 @@ def cross_attention(
     Between words, or between subword pieces; `</s>` has a row and a column only if `end` is set.
     """
     target, source = sentence.target_tokens, sentence.source_tokens
-    weights = sentence.piece_attention(layer, head)
+    weights = sentence.read_attention(layer, head)
     if pieces:
         return (weights, target, source) if end else (weights[:-1, :-1], target[:-1], source[:-1])
     if not end:

@@ -65,7 +65,6 @@ def aligning_layer(translator: Translator, pairs: Sequence[Pair]) -> AlignmentCh
     )
     found = []
     for source, target, weights in zip(sources, targets, translator.engine.attention(sources, targets), strict=True):
-        from_, to = (alignment.merge_pieces(tokenizer.pieces(ids[:-1])) for ids in (source, target))
-        words = [alignment.word_attention(layer.mean(axis=0), from_, to) for layer in weights]
-        found.append([alignment.links(of_layer, from_.words, to.words) for of_layer in words])
+        src, tgt = (alignment.merge_pieces(tokenizer.pieces(ids[:-1])) for ids in (source, target))
+        found.append([alignment.word_links(layer.mean(axis=0), src, tgt, "output") for layer in weights])
     return AlignmentChoice(layer=alignment.choose_layer(found))

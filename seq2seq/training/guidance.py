@@ -4,6 +4,7 @@ The links are between words, so they hold however the pieces of an epoch are cut
 S source length, N links between pieces.
 """
 
+import hashlib
 import itertools
 import math
 from array import array
@@ -24,7 +25,7 @@ from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
 from seq2seq.folder import AlignmentChoice
 from seq2seq.model import MultiHeadAttention, Transformer
-from seq2seq.translation.alignment import Words, merge_pieces
+from seq2seq.translation.alignment import Words, ends_with_mark, merge_pieces
 from seq2seq.translation.link_sets import read_links
 
 MOST_WORDS = 2**16  # of a sentence
@@ -32,35 +33,38 @@ HEAD = 0
 STEP: Literal["input"] = "input"
 
 
-class Guide:
-    """Word links of every training pair, a few bytes each: with other words than were counted they do not hold."""
+class Guide(Rows):
+    """Word links of every training pair, a few bytes each.
+
+    A row is what tells the words of the pair apart (see `_outline`), then i and j of every link; or empty.
+    """
 
     def __init__(self) -> None:
-        self._rows = Rows(MOST_WORDS)  # words of the source and of the target, then i, j of every link; or nothing
+        super().__init__(MOST_WORDS)
 
-    def append(self, row: Iterable[int]) -> None:
-        """Add the next pair: its numbers of source and target words, then i and j of each link; or nothing."""
-        self._rows.append(row)
+    @property
+    def linked(self) -> int:
+        """How many pairs have links."""
+        return sum(length > 0 for length in self.lengths())
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, index: int) -> list[int]:
-        return self._rows[index]
+    def fingerprint(self) -> str:
+        """A digest of all links."""
+        return hashlib.sha256(self._ids.tobytes() + self._ends.tobytes()).hexdigest()
 
     def piece_links(self, index: int, pair: EncodedPair, tokenizer: Tokenizer) -> list[tuple[int, int]]:
         """Links (target piece, source piece) of a training pair as it is cut and varied in this epoch.
 
-        None of a pair whose words are not those that were linked, since it was joined with another, say.
+        None of a pair whose words are not those that were linked, since it was joined with another or some are hidden.
         """
         row = self[index]
-        if not row:
+        if not row or tokenizer.unk_id in pair.src:
             return []
-        counts, links = row[:2], row[2:]
         marked = int(pair.src[0] == tokenizer.bos_id)
         source, target = (merge_pieces(tokenizer.pieces(ids)) for ids in (pair.src[marked:-1], pair.tgt[:-1]))
-        if [len(source.words), len(target.words)] != counts:
+        outline = _outline(source, target)
+        if row[: len(outline)] != outline:
             return []
+        links = row[len(outline) :]
         words = zip(links[::2], links[1::2], strict=True)
         return sorted((j, i + marked) for a, b in words for j in target.pieces[b] for i in source.pieces[a])
 
@@ -75,12 +79,9 @@ def read_guide(path: str, pairs: Iterable[Pair]) -> Guide:
         except UserError as error:
             raise UserError(f"{path}, line {number}: {error}") from None
     guide = Guide()
-    found = 0
     for pair in pairs:
-        row = known.get((pair.source.replace("\t", " "), pair.target.replace("\t", " ")), array("H"))
-        guide.append(row)
-        found += bool(row)
-    if not found:
+        guide.append(known.get((pair.source.replace("\t", " "), pair.target.replace("\t", " ")), []))
+    if not guide.linked:
         raise UserError(f"{path} has links of none of the training pairs: make it with scripts/link.py")
     return guide
 
@@ -93,10 +94,19 @@ def _cells(line: str) -> list[str]:
 
 
 def _row(source: str, target: str, links: str) -> "array[int]":
-    found, counts = read_links(links), [len(words_of(text).words) for text in (source, target)]
+    found, words = read_links(links), [words_of(text) for text in (source, target)]
+    counts = [len(side.words) for side in words]
     if any(i >= counts[0] or j >= counts[1] for i, j in found):
         raise UserError(f"a link leads outside the {counts[0]} and {counts[1]} words")
-    return array("H", [*counts, *itertools.chain.from_iterable(sorted(found))])
+    if max(counts) >= MOST_WORDS:
+        raise UserError(f"a sentence has {max(counts):,} words: at most {MOST_WORDS - 1:,}")
+    return array("H", [*_outline(*words), *itertools.chain.from_iterable(sorted(found))])
+
+
+def _outline(source: Words, target: Words) -> list[int]:
+    """How many words each side has and whether the last is a mark: links hold while this stays as it was."""
+    sides = (source.words, target.words)
+    return [*map(len, sides), *(int(ends_with_mark(words)) for words in sides)]
 
 
 def words_of(text: str) -> Words:
@@ -109,7 +119,7 @@ def guided_head(config: ModelConfig) -> AlignmentChoice:
 
     It learns at the `input` step, where it knows the word that it is to align (Chen et al. 2020, section 3).
     """
-    return AlignmentChoice(layer=max(config.decoder_layers - 2, 0), head=HEAD, step=STEP)
+    return AlignmentChoice(layer=max(config.decoder_layers - 2, 0), head=HEAD, step=STEP, taught=True)
 
 
 def link_loss(scores: Tensor, links: Tensor, step: str) -> Tensor:

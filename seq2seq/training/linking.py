@@ -16,8 +16,8 @@ from seq2seq.translation.aligner import choose_by_agreement, force_texts, turn
 from seq2seq.translation.engine import Engine, open_engine
 from seq2seq.translation.link_sets import SYMMETRISE, LinkSet, write_links
 
-CHUNK = 2048  # pairs that are forced together
-JUDGED = 1000  # pairs on which the attention that is read is chosen
+CHUNK = 256  # pairs that are forced together
+JUDGED = 1000  # pairs, at most, on which the attention that is read is chosen
 
 
 def link(data: DataConfig, model: str, reverse: str, output: Path, rule: str) -> int:
@@ -26,10 +26,11 @@ def link(data: DataConfig, model: str, reverse: str, output: Path, rule: str) ->
     Which layer and step of each model are read is decided by their agreement; both directions are joined by `rule`.
     """
     engines = open_engine(model, "torch"), open_engine(reverse, "torch")
-    for engine, languages in zip(engines, ((data.source, data.target), (data.target, data.source)), strict=True):
+    directions = (data.source, data.target), (data.target, data.source)
+    for engine, name, languages in zip(engines, (model, reverse), directions, strict=True):
         found = engine.info.source, engine.info.target
         if found != languages:
-            raise UserError(f"a model translates {'-'.join(found)} where the data needs {'-'.join(languages)}")
+            raise UserError(f"{name} translates {'-'.join(found)} where the data needs {'-'.join(languages)}")
     corpus = load_corpus(data)
     texts = (Pair(*(text.replace("\t", " ") for text in pair)) for pair in Mixture(corpus.split.train, corpus.extra))
     pairs = list(dict.fromkeys(texts))
@@ -40,7 +41,7 @@ def link(data: DataConfig, model: str, reverse: str, output: Path, rule: str) ->
 
 def _linked(engines: tuple[Engine, Engine], pairs: Sequence[Pair], rule: str) -> Iterator[tuple[Pair, LinkSet]]:
     forward, backward = engines
-    judged = pairs[:: max(len(pairs) // JUDGED, 1)]
+    judged = pairs[:: -(-len(pairs) // JUDGED)]
     chosen = choose_by_agreement(
         list(force_texts(forward, judged)), list(force_texts(backward, [pair[::-1] for pair in judged]))
     )

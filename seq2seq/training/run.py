@@ -25,7 +25,7 @@ from seq2seq.model import Transformer
 from seq2seq.storage import replacing, sweep, write_text
 from seq2seq.training import checkpoints, record
 from seq2seq.training.distributed import Group
-from seq2seq.training.guidance import Guide, read_guide
+from seq2seq.training.guidance import Guide, guided_head, read_guide
 from seq2seq.training.metrics import say
 from seq2seq.training.objective import Objective, check_optimiser, make_optimiser, pick_precision
 from seq2seq.training.state import MovingAverage, Progress, TrainingState, random_state, restore_random
@@ -69,7 +69,8 @@ class Run:
     def info(self) -> ModelInfo:
         """The model's `config.json`."""
         data, model, decode = self.recipe.data, self.recipe.model, self.recipe.decode
-        return ModelInfo(source=data.source, target=data.target, model=model, decode=decode)
+        taught = None if self.guide is None else guided_head(model)
+        return ModelInfo(source=data.source, target=data.target, model=model, decode=decode, alignment=taught)
 
     @property
     def ending(self) -> str | None:
@@ -184,26 +185,37 @@ def gather(
     if not corpus.split.dev:
         raise UserError("data.dev: there is no dev pair to validate on; give data.dev or more data")
     pairs = Mixture(corpus.split.train, corpus.extra, recipe.data.repeat)
+    guide = find_guide(recipe.train.links, pairs)
+    data = corpus.fingerprint if guide is None else f"{corpus.fingerprint} with links {guide.fingerprint()}"
     saved = checkpoints.read_state(path) if path is not None else None
     if path is None or saved is None:
         tokenizer = make_tokenizer(recipe, pairs)
         updates = None if recipe.train.minutes else recipe.train.updates
         precision = pick_precision(recipe.train, device)
-        progress = Progress(data=corpus.fingerprint, precision=precision, updates=updates)
+        progress = Progress(data=data, precision=precision, updates=updates)
     else:
         tokenizer = Tokenizer.load(path / "tokenizer.model")
         progress = Progress(**saved["progress"])
-        if progress.data != corpus.fingerprint:
-            raise UserError(f"the data of {folder} has changed since {path.name}: a run resumes on the same pairs")
+        if progress.data != data:
+            what = "the data of" if progress.data.split()[0] != corpus.fingerprint else "train.links of"
+            raise UserError(f"{what} {folder} has changed since {path.name}: a run resumes on the same")
         say(f"resumed from {path} at update {progress.update:,}")
         for moved in checkpoints.set_aside(folder / CHECKPOINTS, after=path):
             say(f"a later checkpoint is set aside: {moved}")
     restore_model(folder, progress)
     if ending(progress, recipe.train) is None:
         write_down(recipe, folder, corpus, progress.update, group)
-    guide = None if recipe.train.links is None else read_guide(recipe.train.links, pairs)
     train = encode(pairs, tokenizer, recipe, progress.epoch)
     return pairs, Start(tokenizer.model, train, list(corpus.split.dev), guide, progress, saved)
+
+
+def find_guide(path: str | None, pairs: Mixture) -> Guide | None:
+    """The links that the recipe names, of which there may be fewer than pairs."""
+    if path is None:
+        return None
+    guide = read_guide(path, pairs)
+    say(f"{path} has links of {guide.linked:,} of {len(guide):,} training pairs")
+    return guide
 
 
 def make_tokenizer(recipe: Recipe, pairs: Mixture) -> Tokenizer:
@@ -211,11 +223,16 @@ def make_tokenizer(recipe: Recipe, pairs: Mixture) -> Tokenizer:
     if recipe.train.init is None:
         return Tokenizer.train((text for pair in pairs for text in pair), recipe.tokenizer)
     loaded = load_model(recipe.train.init)
+    check_shape(recipe, loaded.info)
+    return loaded.tokenizer
+
+
+def check_shape(recipe: Recipe, start: ModelInfo) -> None:
+    """Refuse to start from a model of another shape."""
     for name in ("d_model", "heads", "head_width", "ffn", "encoder_layers", "decoder_layers"):
-        value, given = getattr(recipe.model, name), getattr(loaded.info.model, name)
+        value, given = getattr(recipe.model, name), getattr(start.model, name)
         if value != given and not (name.endswith("_layers") and value < given):  # then it takes the first ones
             raise UserError(f"model.{name} = {value!r}, but train.init = {recipe.train.init!r} has {given!r}")
-    return loaded.tokenizer
 
 
 def encode(pairs: Mixture, tokenizer: Tokenizer, recipe: Recipe, epoch: int) -> EncodedPairs:

@@ -14,12 +14,10 @@ from seq2seq.data.cutting import cut
 from seq2seq.data.encoding import encode_pairs
 from seq2seq.data.splits import group_references
 from seq2seq.evaluation import score
-from seq2seq.folder import AlignmentChoice
 from seq2seq.insight.figures import curves_png
 from seq2seq.insight.inspection import aligning_layer
 from seq2seq.storage import write_file
 from seq2seq.training.card import model_card
-from seq2seq.training.guidance import guided_head
 from seq2seq.training.metrics import Metrics, read_metrics, say
 from seq2seq.training.objective import summed_loss
 from seq2seq.training.record import summary
@@ -56,16 +54,12 @@ def validate(run: Run, metrics: Metrics) -> None:
 
 def keep(run: Run, values: dict[str, float]) -> None:
     """Write the weights in place as the run's model, with the attention that aligns best and a card."""
-    info = run.info.model_copy(update={"alignment": aligning_attention(run)})
+    info = run.info
+    if info.alignment is None:
+        found = aligning_layer(translator(run), spread(run.dev, ALIGNED_PAIRS))
+        info = info.model_copy(update={"alignment": found})
     card = model_card(run.recipe, run.state.progress, values, summary(run.folder))
     save_model(run.folder / "model", run.model.state_dict(), run.tokenizer, info, card)
-
-
-def aligning_attention(run: Run) -> AlignmentChoice:
-    """The head that was taught to align; else the layer that does it best by itself."""
-    if run.guide is not None:
-        return guided_head(run.recipe.model)
-    return aligning_layer(translator(run), spread(run.dev, ALIGNED_PAIRS))
 
 
 def translator(run: Run) -> Translator:

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from seq2seq.translation.alignment import Array
 
 STEPS: tuple[Literal["output", "input"], ...] = ("output", "input")  # at which a target word's row is read
-_NO_SPACE_BEFORE = re.compile(r"[.,)\]}%…]+|['’-]\w+|n['’]t")
-_NO_SPACE_AFTER = re.compile(r"[(\[{]+|.*\w['’]")
+MOST_WORDS = 1000  # of a side that is forced; attention between more takes gigabytes
+_NO_SPACE_BEFORE = re.compile(r"[.,)\]}…]+|['’]\w+|-[^\W\d]\w*|n['’]t")
+_NO_SPACE_AFTER = re.compile(r"[(\[{]+|([cdjlmnst]|(jus|lors|puis|quoi)?qu)['’]", re.IGNORECASE)
 
 
 def join_words(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """Words of a tokenised sentence as running text, and where each stands in it: `Mr .` becomes `Mr.`."""
+    """Words of a tokenised sentence as running text, and where each stands in it: `l' ami , oui` is `l'ami, oui`.
+
+    Marks that French sets apart (`! ? : ;`) stay apart.
+    """
     text = ""
     spans = []
     for number, word in enumerate(words):
@@ -44,9 +48,8 @@ class Forced(NamedTuple):
     def links(self, choice: AlignmentChoice) -> LinkSet:
         """What one layer and head say."""
         layer = self.attention[choice.layer]
-        pieces = alignment.rows_of(layer.mean(axis=0) if choice.head is None else layer[choice.head], choice.step)
-        words = alignment.word_attention(pieces, self.source, self.target)
-        found = alignment.links(words, self.source.words, self.target.words)
+        weights = layer.mean(axis=0) if choice.head is None else layer[choice.head]
+        found = alignment.word_links(weights, self.source, self.target, choice.step)
         return frozenset((link.source, link.target) for link in found)
 
 

@@ -107,31 +107,40 @@ def word_attention(attention: "Array", source: Words, target: Words) -> "Array":
     return np.stack(rows) if rows else np.zeros((0, by_source.shape[1]), dtype=attention.dtype)
 
 
-def rows_of(attention: "Array", step: str) -> "Array":
-    """(..., T, S) attention of a forced pass, the row of `</s>` last -> one row per target piece, (..., T - 1, S).
+def read_at(attention: "Array", step: str) -> "Array":
+    """(T, S) attention of a forced pass -> the row that belongs to each target piece when it is read at a step.
 
     At the `output` step the query predicts the piece, at the `input` step it has just read it (Chen et al. 2020,
-    section 3: the same attention, one row later).
+    section 3): the same attention, one row later. The last row, of `</s>`, stays.
     """
-    return attention[..., :-1, :] if step == "output" else attention[..., 1:, :]
+    import numpy as np
+
+    return attention if step == "output" else np.concatenate([attention[1:], attention[-1:]])
+
+
+def word_links(attention: "Array", source: Words, target: Words, step: str) -> list[Link]:
+    """(T, S) attention of a forced pass, read at a step -> links between words."""
+    words = word_attention(read_at(attention, step), source, target)
+    return links(words, source.words, target.words)
 
 
 def links(words: "Array", source: Sequence[str], target: Sequence[str]) -> list[Link]:
     """(J, I) word attention -> for every target word the source word that it draws on most, if it draws on any.
 
     The mark that ends the source draws attention from everywhere, as `</s>` does (Clark et al. 2019, section 3.2), so
-    it is linked with the mark that ends the target and with nothing else.
+    it is always linked with the mark that ends the target, and with nothing else.
     """
-    end_mark = _ends_with_mark(source)
+    end_mark = ends_with_mark(source)
     inner = words[:, :-1] if end_mark else words
     found = [Link(int(row.argmax()), j, float(row.max())) for j, row in enumerate(inner) if row.size and row.max() > 0]
-    if end_mark and _ends_with_mark(target):
+    if end_mark and ends_with_mark(target):
         last = Link(len(source) - 1, len(target) - 1, float(words[-1, -1]))
         found = [*(link for link in found if link.target < last.target), last]
     return found
 
 
-def _ends_with_mark(words: Sequence[str]) -> bool:
+def ends_with_mark(words: Sequence[str]) -> bool:
+    """Whether the last word is punctuation."""
     return bool(words) and not any(map(str.isalnum, words[-1]))
 
 

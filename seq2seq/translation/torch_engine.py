@@ -68,14 +68,15 @@ class TorchEngine(Engine):
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[NDArray[np.float32]]:
-        """See Engine; by the explicit formula."""
-        maps: list[NDArray[np.float32]] = []
+        """See Engine; by the explicit formula, in batches cut by length."""
+        maps: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(sources)
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for indices in cut(range(len(sources)), lengths, BATCH_TOKENS):
+        for indices in cut(sorted(range(len(sources)), key=lengths.__getitem__), lengths, BATCH_TOKENS):
             trace = self.trace([sources[i] for i in indices], [targets[i] for i in indices])
             cross = torch.stack([layer.A for layer in trace.cross], dim=1)  # (B, L, H, T, S)
             weights = cross.float().cpu().numpy()
-            maps += [weights[row, :, :, : len(targets[i]), : len(sources[i])] for row, i in enumerate(indices)]
+            for row, i in enumerate(indices):  # copied, or each would keep its whole padded batch
+                maps[i] = weights[row, :, :, : len(targets[i]), : len(sources[i])].copy()
         return maps
 
     @torch.inference_mode()

@@ -42,7 +42,7 @@ class SentenceTranslation:
     truncated: bool
     source_ids: tuple[int, ...] = field(repr=False)
     target_ids: tuple[int, ...] = field(repr=False)
-    default: AlignmentChoice | None = field(default=None, repr=False)
+    aligning: AlignmentChoice = field(default=AlignmentChoice(layer=0), repr=False)
     weights: "Array | None" = field(default=None, repr=False)
 
     @property
@@ -91,21 +91,25 @@ class SentenceTranslation:
 
     @property
     def default_choice(self) -> tuple[int, int | None]:
-        """The layer and head (None: mean over heads) that align best by the model's record, else the middle layer."""
-        if self.default is not None:
-            return self.default.layer, self.default.head
-        return self.attention.shape[0] // 2, None
+        """The layer and head (None: mean over heads) that are read as word links."""
+        return self.aligning.layer, self.aligning.head
+
+    def read_attention(self, layer: int | None = None, head: int | None = None) -> "Array":
+        """As piece_attention; but the layer and head that align best are read at the step at which they do.
+
+        At the `input` step a piece has the row of the query that has just read it, one later than `attention` has.
+        """
+        aligning = (layer, head) in ((None, None), self.default_choice)
+        return alignment.read_at(self.piece_attention(layer, head), self.aligning.step if aligning else "output")
 
     def word_attention(self, layer: int | None = None, head: int | None = None) -> "Array":
-        """(target words, source words): summed over source pieces, averaged over target pieces, `</s>` left out."""
-        return alignment.word_attention(self.piece_attention(layer, head), self._source, self._target)
+        """(target words, source words) of read_attention: source pieces summed, target pieces averaged, no `</s>`."""
+        return alignment.word_attention(self.read_attention(layer, head), self._source, self._target)
 
     @property
     def alignment(self) -> list[Link]:
         """For every target word the source word that it draws on most, where the model aligns best."""
-        rows = alignment.rows_of(self.piece_attention(), self.default.step if self.default else "output")
-        words = alignment.word_attention(rows, self._source, self._target)
-        return alignment.links(words, self.source_words, self.target_words)
+        return alignment.links(self.word_attention(), self.source_words, self.target_words)
 
 
 @dataclass(frozen=True)
@@ -367,7 +371,7 @@ class Translator:
             truncated=best.truncated,
             source_ids=tuple(source),
             target_ids=best.tokens,
-            default=self.info.alignment,
+            aligning=self.info.aligning,
             weights=weights,
         )
 
