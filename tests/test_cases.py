@@ -32,7 +32,7 @@ LATER = {
     "money": "amounts are protected by a later issue",
     "script-like": "signs and numbers are protected by a later issue",
     "mixed-case": "names that must survive are protected by a later issue",
-    "label-colon": "the first bundled model has not learned labels; better training is a later issue",
+    "label-colon": "the bundled model has not learned labels",
     "surrogate": "a JSON escape is for the HTTP service, a later issue",
 }
 
