@@ -4,7 +4,6 @@ Only the first process (rank 0) reads the corpus and writes files; the others ge
 run on machines that share no disk. The gradients of all processes are summed by DistributedDataParallel.
 """
 
-import importlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -98,10 +97,6 @@ def joined(cuda: bool) -> Iterator[Group]:
         return
     if cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    # Its functions take the group of the moment as a default when they are first imported. DistributedDataParallel
-    # imports it too late: the group would outlive `destroy_process_group`, and gloo's threads could end Python's exit
-    # with SIGABRT.
-    importlib.import_module("torch.distributed.nn.functional")
     group = Group(int(os.environ["RANK"]), size)
     try:
         dist.init_process_group("nccl" if cuda else "gloo", timeout=PATIENCE)
