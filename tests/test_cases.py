@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq import Translator
-from seq2seq.translation.translator import Translation
+from seq2seq.translation.result import Translation
 
 INPUTS = Path(__file__).parents[2] / "shared/cases/inputs.jsonl"
 ORDINARY = ["The weather is nice today.", "Where do you live?", "My brother works in a bank.", "I like apples."]

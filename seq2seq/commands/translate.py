@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seq2seq.translation.translator import Translation
+    from seq2seq.translation.result import Translation
 
 from seq2seq.commands.common import (
     CHUNK,
