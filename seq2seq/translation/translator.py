@@ -31,16 +31,16 @@ class Plan(NamedTuple):
     """A text cut into what the model is given and what is kept as it is."""
 
     text: str
-    pieces: list[Piece]
+    parts: list[Piece]
 
     @property
     def sentences(self) -> list[str]:
         """What the model is to translate, each once, in order."""
-        return list(dict.fromkeys(tidy(piece.text) for piece in self.pieces if piece.translatable))
+        return list(dict.fromkeys(part.text for part in self.parts if part.translatable))
 
     def assemble(self, translated: Mapping[str, SentenceTranslation]) -> Translation:
         """The text again, with translations in the place of its sentences."""
-        parts = [translated[tidy(piece.text)] if piece.translatable else piece.text for piece in self.pieces]
+        parts = [translated[part.text] if part.translatable else part.text for part in self.parts]
         return Translation(source=self.text, parts=parts)
 
 
@@ -151,7 +151,9 @@ class Translator:
         """Cut a text into sentences that fit the model, and what lies between them."""
         if not isinstance(text, str):
             raise UserError(f"text {text!r} is a {type(text).__name__}, not a string")
-        return Plan(text, list(self._fit(split_text(_without_surrogates(text)))))
+        pieces = self._fit(split_text(_without_surrogates(text)))
+        parts = [Piece(tidy(piece.text), True) if piece.translatable else piece for piece in pieces]
+        return Plan(text, parts)
 
     def _check(self, beam_size: int, n_best: int, alpha: float, format: str) -> None:
         if format != "text":
