@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 
-class Refusal(Exception):  # noqa: N818  # not an error of the service
-    """A request that is not answered."""
+class Refusal(Exception):  # noqa: N818  # no error of the service
+    """A request that is not answered; every door answers it as `{"error": message}`."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ def too_much(what: str, value: int, limit: int) -> Refusal:
     return Refusal(413, f"{what}: {value:,} is over the limit of {limit:,}")
 
 
-def busy(seconds: float) -> Refusal:
-    """503: no room; worth another try after so many seconds."""
+def later(status: int, message: str, seconds: float) -> Refusal:
+    """429 or 503: not now; worth another try after so many seconds."""
     wait = max(1, round(seconds))
-    return Refusal(503, f"the service is busy: try again in {wait} s", {"Retry-After": str(wait)})
+    return Refusal(status, f"{message}: try again in {wait} s", {"Retry-After": str(wait)})
