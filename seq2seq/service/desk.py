@@ -1,4 +1,4 @@
-"""What all doors of the service share: which models there are, what may be asked of them, and the way to their queue."""
+"""What all doors of the service share: its models, what may be asked of them, and the way to their queues."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -34,6 +34,11 @@ class Desk:
     def sources(self) -> list[str]:
         """The languages from which is translated."""
         return list(dict.fromkeys(source for source, _ in self.batchers))
+
+    @property
+    def languages(self) -> list[str]:
+        """All languages, those from which is translated first."""
+        return list(dict.fromkeys([*self.sources, *(target for _, target in self.batchers)]))
 
     def batcher(self, source: str, target: str) -> Batcher:
         """The queue of a direction."""

@@ -1,0 +1,94 @@
+"""The application: doors, limits, readiness, metrics."""
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from fastapi_offline import FastAPIOffline
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from seq2seq import __version__
+from seq2seq.service.desk import Desk
+from seq2seq.service.doors import Doors
+from seq2seq.service.guard import BodyLimit, Gate, SecurityHeaders
+from seq2seq.service.libretranslate import libretranslate
+from seq2seq.service.metrics import Metrics, Timed
+from seq2seq.service.refusal import Refusal
+from seq2seq.service.settings import ServiceConfig
+from seq2seq.service.v1 import v1
+from seq2seq.translation.translator import Translator
+
+log = logging.getLogger("seq2seq.service")
+
+
+def create_app(translators: Sequence[Translator], config: ServiceConfig | None = None) -> FastAPI:
+    """The service over some models, one for each direction."""
+    config = config or ServiceConfig()
+    desk = Desk(translators, config)
+    metrics = Metrics(desk.batchers.values())
+    doors = Doors(desk, Gate(config), metrics)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        desk.close()
+
+    app = FastAPIOffline(title="seq2seq", version=__version__, redoc_url=None, lifespan=lifespan)
+    app.include_router(libretranslate(doors))
+    app.include_router(v1(doors))
+    _add_probes(app, doors)
+    _add_handlers(app)
+    if config.allow_origins:
+        app.add_middleware(CORSMiddleware, allow_origins=config.allow_origins, allow_methods=["GET", "POST"])
+    app.add_middleware(BodyLimit, limit=config.max_body)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(Timed, metrics=metrics)
+    return app
+
+
+def _add_probes(app: FastAPI, doors: Doors) -> None:
+    @app.get("/livez", tags=["probes"])
+    async def livez() -> dict[str, str]:
+        """The process answers."""
+        return {"status": "ok"}
+
+    @app.get("/readyz", tags=["probes"])
+    async def readyz() -> JSONResponse:
+        """Every model has just translated a sentence."""
+        ready = await doors.desk.ready()
+        return JSONResponse({"status": "ok" if ready else "not ready"}, 200 if ready else 503)
+
+    @app.get("/metrics", tags=["probes"])
+    async def metrics() -> Response:
+        """Numbers for Prometheus."""
+        return Response(generate_latest(doors.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _add_handlers(app: FastAPI) -> None:
+    """Every refusal and every failure as `{"error": ...}`, without a word of the inside or of the text."""
+
+    @app.exception_handler(Refusal)
+    async def refused(request: Request, error: Refusal) -> JSONResponse:
+        return JSONResponse({"error": error.message}, error.status, error.headers)
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def misfit(request: Request, error: RequestValidationError) -> JSONResponse:
+        return JSONResponse({"error": "the request is not as the door takes it"}, 400)
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> JSONResponse:
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        line = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "unknown"
+        log.error("%s at %s", type(error).__name__, line)  # its message may hold what was sent
+        return JSONResponse({"error": "the service failed; the fault is noted"}, 500)

@@ -1,0 +1,128 @@
+"""Before a request reaches a door: its size, its key, its number a minute; after it: headers that bind the browser."""
+
+import hmac
+import time
+from collections import deque
+from collections.abc import Callable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from seq2seq.service.refusal import Refusal, later
+from seq2seq.service.settings import ServiceConfig
+
+MINUTE = 60.0
+CALLERS = 10_000  # whose newest requests are remembered
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class BodyLimit:
+    """Refuses bodies over a limit, also those that do not say their length, and compressed ones."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self.app, self.limit = app, limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through while its body stays under the limit."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if headers.get("content-encoding", "identity") != "identity":
+            await _refuse(415, "send the body without Content-Encoding", scope, receive, send)
+            return
+        declared = headers.get("content-length", "0")
+        if declared.isdigit() and int(declared) > self.limit:
+            await self._too_large(scope, receive, send)
+            return
+        await self._watched(scope, receive, send)
+
+    async def _watched(self, scope: Scope, receive: Receive, send: Send) -> None:
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self.limit:
+                raise Refusal(413, self._message())
+            return message
+
+        await self.app(scope, counted, send)
+
+    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await _refuse(413, self._message(), scope, receive, send)
+
+    def _message(self) -> str:
+        return f"bytes of a request: over the limit of {self.limit:,}"
+
+
+async def _refuse(status: int, message: str, scope: Scope, receive: Receive, send: Send) -> None:
+    await JSONResponse({"error": message}, status)(scope, receive, send)
+
+
+class SecurityHeaders:
+    """Adds the headers to every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass an answer on with them."""
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
+
+
+class Gate:
+    """Keys and the number of requests a minute."""
+
+    def __init__(self, config: ServiceConfig, clock: Callable[[], float] = time.monotonic) -> None:
+        self.config, self._clock = config, clock
+        self._newest: dict[str, deque[float]] = {}
+
+    def admit(self, request: Request, key: str | None) -> None:
+        """Refuse a request without a key where one is needed, and one too many."""
+        key = key or _bearer(request)
+        if self.config.api_keys and not self._is_known(key):
+            raise Refusal(403, "a valid api_key is needed" if key else "api_key is missing")
+        if self.config.requests_per_minute:
+            address = request.client.host if request.client else "unknown"
+            self._count(f"key {key}" if self.config.api_keys else f"address {address}")
+
+    def _is_known(self, given_key: str | None) -> bool:
+        """Compared with every key in constant time."""
+        given = (given_key or "").encode()
+        known = [hmac.compare_digest(given, key.encode()) for key in self.config.api_keys]
+        return any(known)
+
+    def _count(self, caller: str) -> None:
+        now, limit = self._clock(), self.config.requests_per_minute
+        times = self._newest.pop(caller, deque())
+        while times and times[0] <= now - MINUTE:
+            times.popleft()
+        self._newest[caller] = times  # the newest callers are the last ones
+        if len(self._newest) > CALLERS:
+            del self._newest[next(iter(self._newest))]
+        if len(times) >= limit:
+            raise later(429, f"more than {limit} requests a minute", times[0] + MINUTE - now)
+        times.append(now)
+
+
+def _bearer(request: Request) -> str | None:
+    """The key of an `Authorization: Bearer` header."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
