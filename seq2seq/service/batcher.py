@@ -7,7 +7,7 @@ nor waits as one block. What comes out for a sentence does not depend on the bat
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class Batcher:
         queue_sentences: int = QUEUE_SENTENCES,
     ) -> None:
         self.translator = translator
-        self.batch_sizes: deque[int] = deque(maxlen=1000)  # of the newest batches
+        self.on_batch: Callable[[Sequence[SentenceTranslation]], None] = lambda found: None  # called after each batch
         self._gather, self._batch_sentences, self._queue_sentences = gather, batch_sentences, queue_sentences
         self._queue: deque[Waiting] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
@@ -139,7 +139,6 @@ class Batcher:
         """Search a batch in the thread and hand out what it found, or why it found nothing."""
         sentences = list(dict.fromkeys(sentence for _, sentence in batch))
         self._in_flight = len(sentences)
-        self.batch_sizes.append(len(sentences))
         started = time.perf_counter()
         loop = asyncio.get_running_loop()
         try:
@@ -152,6 +151,7 @@ class Batcher:
             return
         finally:
             self._in_flight = 0
+        self.on_batch(list(found.values()))
         self._rate += RATE * (len(sentences) / (time.perf_counter() - started) - self._rate)
         for request, sentence in batch:
             if not request.futures[sentence].done():

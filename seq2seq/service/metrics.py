@@ -1,7 +1,7 @@
 """Numbers for Prometheus. No text, address or key is in a label."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seq2seq.service.batcher import Batcher
+from seq2seq.translation.result import SentenceTranslation
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (1, 2, 4, 8, 16, 32, 64)
@@ -28,7 +29,16 @@ class Metrics:
         self.batch_sentences = Histogram(
             "seq2seq_batch_sentences", "Sentences searched together", buckets=SIZES, registry=self.registry
         )
-        self.registry.register(_Queue(list(batchers)))
+        batchers = list(batchers)
+        self.registry.register(_Queue(batchers))
+        for batcher in batchers:
+            batcher.on_batch = self.count
+
+    def count(self, found: Sequence[SentenceTranslation]) -> None:
+        """Note a batch."""
+        self.batch_sentences.observe(len(found))
+        self.characters.inc(sum(len(sentence.source) for sentence in found))
+        self.tokens.inc(sum(len(sentence.target_tokens) for sentence in found))
 
 
 class _Queue(Collector):

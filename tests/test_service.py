@@ -1,0 +1,271 @@
+"""The service as clients meet it: LibreTranslate's API, our own, limits, keys, refusals."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from seq2seq import Translator
+from seq2seq.service.app import create_app
+from seq2seq.service.settings import ServiceConfig
+
+TEXT = "The old man is reading a book. It is late."
+
+
+@pytest.fixture(scope="module")
+def app(translator: Translator) -> FastAPI:
+    return create_app([translator])
+
+
+@pytest.fixture(scope="module")
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def limited(translator: Translator):
+    """A client of a service with other settings."""
+    open_clients = []
+
+    def make(**settings) -> TestClient:
+        client = TestClient(create_app([translator], ServiceConfig(**settings)), raise_server_exceptions=False)
+        open_clients.append(client.__enter__())
+        return client
+
+    yield make
+    for client in open_clients:
+        client.__exit__(None, None, None)
+
+
+# LibreTranslate.
+
+
+@pytest.mark.parametrize("form", ["json", "data"])
+def test_a_text_is_translated_as_the_translator_does(client, translator, form):
+    answer = client.post("/translate", **{form: {"q": TEXT, "source": "en", "target": "fr"}})
+    assert answer.status_code == 200
+    assert answer.json() == {"translatedText": translator.translate(TEXT, attention=False).text}
+
+
+def test_a_list_comes_back_as_a_list_in_order(client, translator):
+    texts = ["One cat.", "", "Two dogs.\n\nA bird.", "42", "One cat."]
+    answer = client.post("/translate", json={"q": texts, "source": "en", "target": "fr"}).json()
+    assert answer == {"translatedText": [result.text for result in translator.translate(texts, attention=False)]}
+
+
+def test_alternatives_are_further_translations(client, translator):
+    answer = client.post("/translate", json={"q": "Good morning!", "source": "en", "target": "fr", "alternatives": 3})
+    best = translator.translate("Good morning!", n_best=4, attention=False).best(4)
+    assert answer.json() == {"translatedText": best[0].text, "alternatives": [option.text for option in best[1:]]}
+
+
+def test_the_language_is_detected_and_a_text_in_the_target_language_stays(client):
+    texts = ["Where is the station, please?", "Où se trouve la gare, s'il vous plaît ?"]
+    detected = client.post("/translate", json={"q": texts, "source": "auto", "target": "fr"}).json()
+    assert [each["language"] for each in detected["detectedLanguage"]] == ["en", "fr"]
+    one = client.post("/translate", json={"q": texts[0], "source": "auto", "target": "fr"}).json()
+    assert set(one) == {"translatedText", "detectedLanguage"}
+
+
+def test_detect_ranks_the_languages_of_the_service(client):
+    found = client.post("/detect", data={"q": "Où se trouve la gare, s'il vous plaît ?"}).json()
+    assert found[0]["language"] == "fr"
+    assert found[0]["confidence"] > 90
+    assert {each["language"] for each in found} == {"en", "fr"}
+    assert client.post("/detect", json={"q": "42 !"}).json() == []
+
+
+def test_what_the_service_says_of_itself(client):
+    assert client.get("/languages").json()[0] == {"code": "en", "name": "English", "targets": ["en", "fr"]}
+    assert client.get("/health").json() == {"status": "ok"}
+    settings = client.get("/frontend/settings").json()
+    assert settings["charLimit"] == ServiceConfig().max_characters
+    assert settings["keyRequired"] is False
+    assert client.get("/livez").json() == client.get("/readyz").json() == {"status": "ok"}
+
+
+# Our own.
+
+
+def test_v1_gives_scores_alternatives_and_links(client, translator):
+    answer = client.post("/v1/translate", json={"text": TEXT, "n_best": 2, "beam_size": 4}).json()
+    result = translator.translate(TEXT, beam_size=4, n_best=2)
+    assert answer["translation"] == result.text
+    assert [sentence["source"] for sentence in answer["sentences"]] == ["The old man is reading a book.", "It is late."]
+    for found, expected in zip(answer["sentences"], result.sentences, strict=True):
+        assert found["score"] == pytest.approx(expected.score, abs=1e-5)
+        assert [option["translation"] for option in found["alternatives"]] == [a.text for a in expected.alternatives]
+        links = [(link["source"], link["target"]) for link in found["alignment"]]
+        assert links == [(link.source, link.target) for link in expected.alignment]
+
+
+def test_v1_attention_is_that_of_the_translator(client, translator):
+    answer = client.post("/v1/attention", json={"text": "The cat sleeps."}).json()
+    sentence = translator.translate("The cat sleeps.").sentences[0]
+    assert answer["source_tokens"] == sentence.source_tokens
+    assert answer["weights"] == pytest.approx(sentence.attention, abs=1e-5)
+    refused = client.post("/v1/attention", json={"text": TEXT})
+    assert refused.json() == {"error": "attention is of one sentence, the text has 2 to translate"}
+
+
+def test_v1_streams_a_text_part_by_part(client, translator):
+    text = "The cat sleeps.\n\nThe dog runs. 42"
+    events = []
+    with client.stream("POST", "/v1/translate", json={"text": text, "stream": True}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        for block in re.split(r"\r?\n\r?\n", "".join(answer.iter_text()).strip()):
+            fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
+            events.append((fields["event"], json.loads(fields["data"])))
+    assert events[-1] == ("end", {})
+    parts = [data["text"] if kind == "text" else data["translation"] for kind, data in events[:-1]]
+    assert "".join(parts) == translator.translate(text, attention=False).text
+    assert [kind for kind, _ in events].count("sentence") == 2
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"source": "en", "target": "fr"}, "q is missing"),
+        ({"q": "x", "source": "en"}, "target is missing"),
+        ({"q": 5, "source": "en", "target": "fr"}, "q: Input should be a valid string"),
+        ({"q": "x", "source": "de", "target": "fr"}, "source 'de' is not one of en"),
+        ({"q": "x", "source": "en", "target": "de"}, "target 'de' is not one of fr from en"),
+        ({"q": "x", "source": "en", "target": "fr", "format": "pdf"}, "format 'pdf' is not one of text"),
+        ({"q": "x", "source": "en", "target": "fr", "alternatives": -1}, "alternatives: Input should be greater"),
+    ],
+)
+def test_a_misfit_is_a_400_that_names_it(client, body, message):
+    answer = client.post("/translate", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(message)
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]", b'"x"', b"", b"null", b"[" * 100_000])
+def test_what_is_no_object_of_json_is_a_400(client, content):
+    answer = client.post("/translate", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error"}
+
+
+def test_other_paths_and_methods_are_refused_alike(client):
+    assert client.get("/nothing").json() == {"error": "Not Found"}
+    assert client.get("/translate").json() == {"error": "Method Not Allowed"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "body", "message"),
+    [
+        ({"max_characters": 5}, {"q": "123456"}, "characters of a request: 6 is over the limit of 5"),
+        ({"max_texts": 2}, {"q": ["a", "b", "c"]}, "texts of a request: 3 is over the limit of 2"),
+        ({"max_sentences": 1}, {"q": TEXT}, "sentences of a request: 2 is over the limit of 1"),
+        ({"max_alternatives": 1}, {"q": "a", "alternatives": 2}, "alternatives: 2 is over the limit of 1"),
+        ({"max_body": 1000}, {"q": "a" * 2000}, "bytes of a request: over the limit of 1,000"),
+    ],
+)
+def test_a_limit_is_a_413_that_names_it(limited, settings, body, message):
+    answer = limited(**settings).post("/translate", json={"source": "en", "target": "fr", **body})
+    assert (answer.status_code, answer.json()) == (413, {"error": message})
+
+
+def test_a_body_that_does_not_say_its_length_is_limited_too(limited):
+    chunks = (b"x" * 600 for _ in range(3))
+    answer = limited(max_body=1000).post("/translate", content=chunks, headers={"content-type": "application/json"})
+    assert answer.status_code == 413
+
+
+def test_a_compressed_body_is_refused(client):
+    answer = client.post("/translate", content=b"x", headers={"content-encoding": "gzip"})
+    assert (answer.status_code, answer.json()) == (415, {"error": "send the body without Content-Encoding"})
+
+
+def test_a_deadline_that_is_over_is_a_504(limited):
+    answer = limited(deadline=1e-4).post("/translate", json={"q": TEXT, "source": "en", "target": "fr"})
+    assert answer.status_code == 504
+    assert "send less text at once" in answer.json()["error"]
+
+
+def test_keys_are_asked_for_and_given_in_body_or_header(limited):
+    client = limited(api_keys=["right", "other"])
+    body = {"q": "a", "source": "en", "target": "fr"}
+    assert client.post("/translate", json=body).json() == {"error": "api_key is missing"}
+    assert client.post("/translate", json=body | {"api_key": "wrong"}).status_code == 403
+    assert client.post("/translate", json=body | {"api_key": "other"}).status_code == 200
+    assert client.post("/translate", data=body | {"api_key": "right"}).status_code == 200
+    assert client.post("/translate", json=body, headers={"Authorization": "Bearer right"}).status_code == 200
+    assert client.get("/livez").status_code == 200
+
+
+def test_too_many_requests_are_a_429_that_says_when(limited):
+    client = limited(requests_per_minute=2)
+    body = {"q": "42", "source": "en", "target": "fr"}
+    assert [client.post("/translate", json=body).status_code for _ in range(3)] == [200, 200, 429]
+    refused = client.post("/translate", json=body)
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert refused.json()["error"].startswith("more than 2 requests a minute: try again in")
+
+
+def test_a_failure_tells_nothing_of_itself(limited, monkeypatch, caplog):
+    client = limited()
+
+    def fail(self, text):
+        raise RuntimeError(f"a secret and {text}")
+
+    monkeypatch.setattr(Translator, "plan", fail)
+    answer = client.post("/translate", json={"q": "my text", "source": "en", "target": "fr"})
+    assert (answer.status_code, answer.json()) == (500, {"error": "the service failed; the fault is noted"})
+    assert "RuntimeError at" in caplog.text
+    assert "secret" not in caplog.text
+    assert "my text" not in caplog.text
+
+
+# Around the answers.
+
+
+def test_every_answer_has_the_headers_that_bind_the_browser(client):
+    for path in ("/livez", "/nothing", "/docs"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+
+
+def test_other_origins_may_not_ask_unless_they_are_named(client, limited):
+    asked = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+    assert "access-control-allow-origin" not in client.options("/translate", headers=asked).headers
+    named = limited(allow_origins=["https://example.org"]).options("/translate", headers=asked)
+    assert named.headers["access-control-allow-origin"] == "https://example.org"
+
+
+def test_metrics_count_what_was_done_and_hold_no_text(limited):
+    client = limited()
+    client.post("/translate", json={"q": "A verysecretword here.", "source": "en", "target": "fr"})
+    client.get("/secretpath")
+    text = client.get("/metrics").text
+    assert "secret" not in text
+    samples = {
+        (sample.name, sample.labels.get("door"), sample.labels.get("status")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["seq2seq_request_seconds_count", "/translate", "200"] == 1
+    assert samples["seq2seq_request_seconds_count", "other", "404"] == 1
+    assert samples["seq2seq_batch_sentences_count", None, None] == 1
+    assert samples["seq2seq_characters_total", None, None] == len("A verysecretword here.")
+    assert samples["seq2seq_tokens_total", None, None] > 0
+    assert samples["seq2seq_queue_sentences", None, None] == 0
+
+
+def test_the_documentation_needs_no_net(client):
+    page = client.get("/docs").text
+    assert "https://" not in page
+    for script in re.findall(r'(?:src|href)="(/[^"]+)"', page):
+        assert client.get(script).status_code == 200
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/translate", "/detect", "/languages", "/v1/translate", "/v1/attention", "/metrics"} <= set(paths)
