@@ -68,6 +68,7 @@ def test_the_language_is_detected_and_a_text_in_the_target_language_stays(client
     texts = ["Where is the station, please?", "Où se trouve la gare, s'il vous plaît ?"]
     detected = client.post("/translate", json={"q": texts, "source": "auto", "target": "fr"}).json()
     assert [each["language"] for each in detected["detectedLanguage"]] == ["en", "fr"]
+    assert detected["translatedText"][1] == texts[1]
     one = client.post("/translate", json={"q": texts[0], "source": "auto", "target": "fr"}).json()
     assert set(one) == {"translatedText", "detectedLanguage"}
 

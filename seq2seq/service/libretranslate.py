@@ -24,7 +24,7 @@ def libretranslate(doors: Doors) -> APIRouter:
         refuse_html(body.format)
         texts = [body.q] if isinstance(body.q, str) else body.q
         desk.check_texts(texts)
-        found = [_detected(desk, text) for text in texts] if body.source == "auto" else []
+        found = [_detected(desk, text, body.target) for text in texts] if body.source == "auto" else []
         sources = [each["language"] for each in found] or [body.source] * len(texts)
         results = await doors.while_there(request, _translate(doors, body, texts, sources))
         return JSONResponse(_answer(body, results, found))
@@ -72,10 +72,11 @@ def libretranslate(doors: Doors) -> APIRouter:
     return router
 
 
-def _detected(desk: Desk, text: str) -> dict[str, Any]:
-    """The likeliest source language of a text."""
-    found = detect(text, desk.sources)
-    code, share = found[0] if found else (desk.sources[0], 0.0)
+def _detected(desk: Desk, text: str, target: str) -> dict[str, Any]:
+    """The likeliest language of a text: one that is translated into the target, or the target itself."""
+    possible = [code for code in desk.languages if code == target or target in desk.targets(code)] or desk.sources
+    found = detect(text, possible)
+    code, share = found[0] if found else (possible[0], 0.0)
     return {"confidence": share, "language": code}
 
 
