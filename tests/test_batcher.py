@@ -9,9 +9,10 @@ from typing import TypeVar
 import pytest
 
 from seq2seq.service.batcher import Batcher, OverloadedError
-from seq2seq.translation.result import Alternative, SentenceTranslation, Translation
+from seq2seq.translation.plan import Plan
+from seq2seq.translation.result import Alternative, SentenceTranslation
 from seq2seq.translation.sentences import Piece
-from seq2seq.translation.translator import Plan, Search
+from seq2seq.translation.translator import Search
 
 GREEDY, WIDE = Search(1, 1, 1.0, attention=False), Search(5, 1, 1.0, attention=False)
 Result = TypeVar("Result")
@@ -61,15 +62,25 @@ def batcher(model: Model, **options) -> Batcher:
     return Batcher(model, **options)  # type: ignore[arg-type]
 
 
-def texts(results: Sequence[Translation]) -> list[str]:
-    return [result.text for result in results]
+def names(*sentences: str) -> list[str]:
+    return list(dict.fromkeys(sentences))
+
+
+def texts(results: Sequence[dict[str, SentenceTranslation]]) -> list[str]:
+    return [written(found) for found in results]
+
+
+def written(found: dict[str, SentenceTranslation]) -> str:
+    """Translations of a caller, in its order."""
+    assert all(translation.source == sentence for sentence, translation in found.items())
+    return " ".join(translation.text for translation in found.values())
 
 
 def test_many_callers_share_batches_and_each_gets_its_own_answer(model):
     async def work() -> list[str]:
         one = batcher(model, batch_sentences=8)
-        plans = [plan(f"a{number}", f"b{number}") for number in range(20)]
-        return texts(await asyncio.gather(*(one.translate(each, GREEDY) for each in plans)))
+        asked = [names(f"a{number}", f"b{number}") for number in range(20)]
+        return texts(await asyncio.gather(*(one.translate(each, GREEDY) for each in asked)))
 
     assert run(work()) == [f"A{number} B{number}" for number in range(20)]
     assert [len(batch) for batch in model.batches] == [8] * 5
@@ -79,9 +90,9 @@ def test_many_callers_share_batches_and_each_gets_its_own_answer(model):
 
 def test_a_text_without_sentences_waits_for_nothing(model):
     async def work() -> str:
-        return (await batcher(model).translate(Plan("42", [Piece("42", False)]), GREEDY)).text
+        return written(await batcher(model).translate([], GREEDY))
 
-    assert run(work()) == "42"
+    assert run(work()) == ""
     assert model.batches == []
 
 
@@ -90,7 +101,7 @@ def test_a_long_text_lets_short_ones_through(model):
         one, done = batcher(model, batch_sentences=4), []
 
         async def caller(name: str, *sentences: str) -> None:
-            await one.translate(plan(*sentences), GREEDY)
+            await one.translate(names(*sentences), GREEDY)
             done.append(name)
 
         await asyncio.gather(caller("long", *(f"s{number}" for number in range(40))), caller("short", "x", "y"))
@@ -103,16 +114,16 @@ def test_a_long_text_lets_short_ones_through(model):
 def test_equal_sentences_are_searched_once_a_batch(model):
     async def work() -> list[str]:
         one = batcher(model)
-        return texts(await asyncio.gather(*(one.translate(plan("same", "same"), GREEDY) for _ in range(3))))
+        return texts(await asyncio.gather(*(one.translate(names("same", "same"), GREEDY) for _ in range(3))))
 
-    assert run(work()) == ["SAME SAME"] * 3
+    assert run(work()) == ["SAME"] * 3
     assert model.batches == [["same"]]
 
 
 def test_other_settings_are_another_batch(model):
     async def work() -> None:
         one = batcher(model)
-        both = one.translate(plan("a"), GREEDY), one.translate(plan("b"), WIDE), one.translate(plan("c"), GREEDY)
+        both = one.translate(names("a"), GREEDY), one.translate(names("b"), WIDE), one.translate(names("c"), GREEDY)
         await asyncio.gather(*both)
 
     run(work())
@@ -123,16 +134,16 @@ def test_a_full_queue_refuses_at_once_says_how_long_and_recovers(model):
     async def work() -> None:
         one = batcher(model, queue_sentences=3)
         model.free.clear()
-        first = asyncio.create_task(one.translate(plan("a", "b", "c"), GREEDY))
+        first = asyncio.create_task(one.translate(names("a", "b", "c"), GREEDY))
         await asyncio.sleep(0.05)
         started = time.perf_counter()
         with pytest.raises(OverloadedError) as refused:
-            await one.translate(plan("d"), GREEDY)
+            await one.translate(names("d"), GREEDY)
         assert time.perf_counter() - started < 0.05
         assert refused.value.retry_after >= 1
         model.free.set()
-        assert (await first).text == "A B C"
-        assert (await one.translate(plan("d"), GREEDY)).text == "D"
+        assert written(await first) == "A B C"
+        assert written(await one.translate(names("d"), GREEDY)) == "D"
         assert one.waiting == 0
 
     run(work())
@@ -140,7 +151,7 @@ def test_a_full_queue_refuses_at_once_says_how_long_and_recovers(model):
 
 def test_a_text_longer_than_the_queue_is_taken_when_nothing_waits(model):
     async def work() -> str:
-        return (await batcher(model, queue_sentences=2).translate(plan("a", "b", "c"), GREEDY)).text
+        return written(await batcher(model, queue_sentences=2).translate(names("a", "b", "c"), GREEDY))
 
     assert run(work()) == "A B C"
 
@@ -149,16 +160,16 @@ def test_a_caller_that_leaves_frees_its_place(model):
     async def work() -> None:
         one = batcher(model, batch_sentences=1, queue_sentences=10)
         model.free.clear()
-        stays = asyncio.create_task(one.translate(plan("a"), GREEDY))
+        stays = asyncio.create_task(one.translate(names("a"), GREEDY))
         await asyncio.sleep(0.05)
-        leaves = asyncio.create_task(one.translate(plan("b", "c", "d"), GREEDY))
+        leaves = asyncio.create_task(one.translate(names("b", "c", "d"), GREEDY))
         await asyncio.sleep(0.05)
         assert one.waiting == 4
         leaves.cancel()
         await asyncio.sleep(0)
         assert one.waiting == 1
         model.free.set()
-        assert (await stays).text == "A"
+        assert written(await stays) == "A"
         with pytest.raises(asyncio.CancelledError):
             await leaves
 
@@ -194,8 +205,8 @@ def test_a_failure_of_the_model_is_told_to_those_in_the_batch_alone(model, caplo
     async def work() -> str:
         one = batcher(model, batch_sentences=2)
         with pytest.raises(RuntimeError, match="fell over"):
-            await one.translate(plan("bad", "worse", "worst"), GREEDY)
-        return (await one.translate(plan("good"), GREEDY)).text
+            await one.translate(names("bad", "worse", "worst"), GREEDY)
+        return written(await one.translate(names("good"), GREEDY))
 
     assert run(work()) == "GOOD"
     assert caplog.text == ""
@@ -205,7 +216,7 @@ def test_the_loop_stays_free_while_the_model_works(model):
     async def work() -> float:
         one = batcher(model)
         model.free.clear()
-        task = asyncio.create_task(one.translate(plan("a"), GREEDY))
+        task = asyncio.create_task(one.translate(names("a"), GREEDY))
         await asyncio.sleep(0.02)
         started = time.perf_counter()
         await asyncio.sleep(0)
@@ -221,7 +232,7 @@ def test_closing_finishes_what_is_being_searched(model):
     async def work() -> None:
         one = batcher(model)
         model.free.clear()
-        task = asyncio.create_task(one.translate(plan("a"), GREEDY))
+        task = asyncio.create_task(one.translate(names("a"), GREEDY))
         await asyncio.sleep(0.02)
         model.free.set()
         one.close()

@@ -216,7 +216,7 @@ def test_too_many_requests_are_a_429_that_says_when(limited):
 def test_a_failure_tells_nothing_of_itself(limited, monkeypatch, caplog):
     client = limited()
 
-    def fail(self, text):
+    def fail(self, text, format):
         raise RuntimeError(f"a secret and {text}")
 
     monkeypatch.setattr(Translator, "plan", fail)

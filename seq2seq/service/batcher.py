@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from seq2seq.translation.result import SentenceTranslation, Translation
-from seq2seq.translation.translator import Plan, Search, Translator
+from seq2seq.translation.plan import Plan
+from seq2seq.translation.result import SentenceTranslation
+from seq2seq.translation.translator import Search, Translator
 
 GATHER = 0.004  # seconds that an idle model waits for company before it takes the first sentence
 BATCH_SENTENCES = 48
@@ -64,11 +65,10 @@ class Batcher:
         """Sentences that are queued or being searched."""
         return sum(len(request.left) for request in self._queue) + self._in_flight
 
-    async def translate(self, plan: Plan, search: Search) -> Translation:
-        """The translation of a text; OverloadedError if it finds no room. A cancelled caller leaves the queue."""
-        with self._queued(plan.sentences, search) as futures:
-            translated = {sentence: await future for sentence, future in futures.items()}
-        return plan.assemble(translated)
+    async def translate(self, sentences: Sequence[str], search: Search) -> dict[str, SentenceTranslation]:
+        """Sentences of plans; OverloadedError if they find no room. A cancelled caller leaves the queue."""
+        with self._queued(sentences, search) as futures:
+            return {sentence: await future for sentence, future in futures.items()}
 
     async def stream(self, plan: Plan, search: Search) -> AsyncIterator[str | SentenceTranslation]:
         """The parts of a translation in the order of the text, each as soon as it and all before it are there."""

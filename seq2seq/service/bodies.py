@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from seq2seq.service.refusal import Refusal, invalid
+from seq2seq.service.refusal import invalid
 
 Body = TypeVar("Body", bound=BaseModel)
 Language = Annotated[str, StringConstraints(max_length=20)]
@@ -73,9 +73,3 @@ def _first_fault(error: ValidationError) -> str:
 def query_key(request: Request) -> str | None:
     """The key that a request without a body brings."""
     return request.query_params.get("api_key")
-
-
-def refuse_html(format: str) -> None:
-    """Until markup is understood."""
-    if format != "text":
-        raise Refusal(400, f"format {format!r} is not one of text")

@@ -8,8 +8,10 @@ from seq2seq.errors import UserError
 from seq2seq.service.batcher import Batcher, OverloadedError
 from seq2seq.service.refusal import Refusal, invalid, later, too_much
 from seq2seq.service.settings import ServiceConfig
+from seq2seq.translation.markup import MarkupPlan
+from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation, Translation
-from seq2seq.translation.translator import Plan, Search, Translator
+from seq2seq.translation.translator import Search, Translator
 
 PROBE = "The sun is shining."
 
@@ -57,7 +59,9 @@ class Desk:
         if characters > config.max_characters:
             raise too_much("characters of a request", characters, config.max_characters)
 
-    def search(self, batcher: Batcher, beam_size: int | None, n_best: int, attention: bool) -> Search:
+    def search(
+        self, batcher: Batcher, beam_size: int | None, n_best: int, attention: bool, format: str = "text"
+    ) -> Search:
         """Checked settings; a beam that is too small for so many translations is widened."""
         config = self.config
         if beam_size is not None and beam_size > config.max_beam:
@@ -66,25 +70,27 @@ class Desk:
             raise too_much("alternatives", n_best - 1, config.max_alternatives)
         beam = max(beam_size or batcher.translator.info.decode.beam_size, n_best)
         try:
-            return batcher.translator.search(beam, n_best, attention=attention)
+            return batcher.translator.search(beam, n_best, format=format, attention=attention)
         except UserError as error:
             raise invalid(str(error)) from None
 
-    async def plan(self, batcher: Batcher, texts: Sequence[str]) -> list[Plan]:
+    async def plan(self, batcher: Batcher, texts: Sequence[str], format: str = "text") -> list[Plan | MarkupPlan]:
         """Texts cut into sentences, off the event loop."""
-        plans = await asyncio.to_thread(lambda: [batcher.translator.plan(text) for text in texts])
+        plans = await asyncio.to_thread(lambda: [batcher.translator.plan(text, format) for text in texts])
         sentences = sum(len(plan.sentences) for plan in plans)
         if sentences > self.config.max_sentences:
             raise too_much("sentences of a request", sentences, self.config.max_sentences)
         return plans
 
-    async def translate(self, batcher: Batcher, texts: Sequence[str], search: Search) -> list[Translation]:
+    async def translate(
+        self, batcher: Batcher, texts: Sequence[str], search: Search, format: str = "text"
+    ) -> list[Translation]:
         """Translations of all texts, within the deadline."""
         async with self._within_the_deadline():
-            plans = await self.plan(batcher, texts)
-            whole = Plan("", [part for plan in plans for part in plan.parts])
-            done = iter((await batcher.translate(whole, search)).parts)
-            return [Translation(plan.text, [next(done) for _ in plan.parts]) for plan in plans]
+            plans = await self.plan(batcher, texts, format)
+            sentences = dict.fromkeys(sentence for plan in plans for sentence in plan.sentences)
+            translated = await batcher.translate(list(sentences), search)
+            return [plan.assemble(translated) for plan in plans]
 
     async def stream(self, batcher: Batcher, plan: Plan, search: Search) -> AsyncIterator[str | SentenceTranslation]:
         """Parts of a translation as they are done, within the deadline."""

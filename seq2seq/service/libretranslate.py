@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from seq2seq.service.bodies import DetectBody, TranslateBody, query_key, read_body, refuse_html
+from seq2seq.service.bodies import DetectBody, TranslateBody, query_key, read_body
 from seq2seq.service.desk import Desk
 from seq2seq.service.detection import detect, language_name
 from seq2seq.service.doors import Doors, documented
@@ -21,7 +21,6 @@ def libretranslate(doors: Doors) -> APIRouter:
         """Translate a text, or several."""
         body = await read_body(request, TranslateBody)
         doors.gate.admit(request, body.api_key)
-        refuse_html(body.format)
         texts = [body.q] if isinstance(body.q, str) else body.q
         desk.check_texts(texts)
         found = [_detected(desk, text, body.target) for text in texts] if body.source == "auto" else []
@@ -90,8 +89,8 @@ async def _translate(doors: Doors, body: TranslateBody, texts: list[str], source
             done = [Translation(texts[row], [texts[row]]) for row in rows]
         else:
             batcher = desk.batcher(source, body.target)
-            search = desk.search(batcher, None, body.alternatives + 1, attention=False)
-            done = await desk.translate(batcher, [texts[row] for row in rows], search)
+            search = desk.search(batcher, None, body.alternatives + 1, attention=False, format=body.format)
+            done = await desk.translate(batcher, [texts[row] for row in rows], search, body.format)
         for row, result in zip(rows, done, strict=True):
             results[row] = result
     return [result for result in results if result is not None]

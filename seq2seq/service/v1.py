@@ -12,6 +12,7 @@ from seq2seq.service.batcher import Batcher
 from seq2seq.service.bodies import V1Body, read_body
 from seq2seq.service.doors import Doors, documented
 from seq2seq.service.refusal import Refusal, invalid
+from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.translator import Search
 
@@ -97,6 +98,7 @@ async def _events(doors: Doors, batcher: Batcher, text: str, search: Search) -> 
     """An event a part of the text; then the end, or why there is none."""
     try:
         (plan,) = await doors.desk.plan(batcher, [text])
+        assert isinstance(plan, Plan)  # of plain text
         async for part in doors.desk.stream(batcher, plan, search):
             if isinstance(part, str):
                 yield {"event": "text", "data": json.dumps({"text": part})}

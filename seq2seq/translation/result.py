@@ -110,10 +110,13 @@ class Translation:
 
     source: str
     parts: list["str | SentenceTranslation"]  # in order: what is kept as it is, and what was translated
+    markup: str | None = field(default=None, repr=False)  # the whole of it, where the text is HTML
 
     @property
     def text(self) -> str:
         """The whole translation."""
+        if self.markup is not None:
+            return self.markup
         return "".join(part if isinstance(part, str) else part.text for part in self.parts)
 
     @property

@@ -1,7 +1,7 @@
 """Text to Translation: the one door that command line, service, demo and evaluation share."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -9,6 +9,8 @@ from seq2seq import hub
 from seq2seq.errors import UserError
 from seq2seq.folder import FILES
 from seq2seq.translation.engine import Engine, Hypothesis, open_engine
+from seq2seq.translation.markup import MarkupPlan, plan_markup
+from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import Alternative, SentenceTranslation, Translation
 from seq2seq.translation.sentences import Piece, is_capitals, split_text, tidy, trim, without_capitals
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from seq2seq.translation.alignment import Array
 
 
+FORMATS = ("text", "html")
+
+
 class Search(NamedTuple):
     """How sentences are searched for; the same for all that are translated together."""
 
@@ -25,23 +30,6 @@ class Search(NamedTuple):
     n_best: int
     length_penalty: float
     attention: bool  # with the forced pass that attention and alignment need
-
-
-class Plan(NamedTuple):
-    """A text cut into what the model is given and what is kept as it is."""
-
-    text: str
-    parts: list[Piece]
-
-    @property
-    def sentences(self) -> list[str]:
-        """What the model is to translate, each once, in order."""
-        return list(dict.fromkeys(part.text for part in self.parts if part.translatable))
-
-    def assemble(self, translated: Mapping[str, SentenceTranslation]) -> Translation:
-        """The text again, with translations in the place of its sentences."""
-        parts = [translated[part.text] if part.translatable else part.text for part in self.parts]
-        return Translation(source=self.text, parts=parts)
 
 
 class Translator:
@@ -127,7 +115,7 @@ class Translator:
         several = isinstance(text, Iterable) and not isinstance(text, str | bytes)
         texts: list[str] = list(text) if several else [text]  # type: ignore[list-item]
         search = self.search(beam_size, n_best, length_penalty, format, attention)
-        plans = [self.plan(item) for item in texts]
+        plans = [self.plan(item, format) for item in texts]
         needed = list(dict.fromkeys(sentence for plan in plans for sentence in plan.sentences))
         translated = dict(zip(needed, self.translate_sentences(needed, search), strict=True))
         results = [plan.assemble(translated) for plan in plans]
@@ -145,19 +133,22 @@ class Translator:
         beam = self.info.decode.beam_size if beam_size is None else beam_size
         alpha = self.info.decode.length_penalty if length_penalty is None else length_penalty
         self._check(beam, n_best, alpha, format)
-        return Search(beam, n_best, alpha, attention)
+        return Search(beam, n_best, alpha, attention or format == "html")  # tags are placed by word links
 
-    def plan(self, text: str) -> Plan:
+    def plan(self, text: str, format: str = "text") -> Plan | MarkupPlan:
         """Cut a text into sentences that fit the model, and what lies between them."""
         if not isinstance(text, str):
             raise UserError(f"text {text!r} is a {type(text).__name__}, not a string")
+        return plan_markup(text, self._plan) if format == "html" else self._plan(text)
+
+    def _plan(self, text: str) -> Plan:
         pieces = self._fit(split_text(_without_surrogates(text)))
         parts = [Piece(tidy(piece.text), True) if piece.translatable else piece for piece in pieces]
         return Plan(text, parts)
 
     def _check(self, beam_size: int, n_best: int, alpha: float, format: str) -> None:
-        if format != "text":
-            raise UserError(f"format {format!r} is not one of text")
+        if format not in FORMATS:
+            raise UserError(f"format {format!r} is not one of {', '.join(FORMATS)}")
         for name, value in (("beam_size", beam_size), ("n_best", n_best)):
             if not isinstance(value, int):
                 raise UserError(f"{name} {value!r} is not a whole number")

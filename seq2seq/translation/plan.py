@@ -1,0 +1,24 @@
+"""A text before it is translated: what the model is given, and what is kept as it is."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from seq2seq.translation.result import SentenceTranslation, Translation
+from seq2seq.translation.sentences import Piece
+
+
+class Plan(NamedTuple):
+    """A text cut into what the model is given and what is kept as it is."""
+
+    text: str
+    parts: list[Piece]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the model is to translate, each once, in order."""
+        return list(dict.fromkeys(part.text for part in self.parts if part.translatable))
+
+    def assemble(self, translated: Mapping[str, SentenceTranslation]) -> Translation:
+        """The text again, with translations in the place of its sentences."""
+        parts = [translated[part.text] if part.translatable else part.text for part in self.parts]
+        return Translation(source=self.text, parts=parts)
