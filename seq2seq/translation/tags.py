@@ -4,7 +4,7 @@ Offsets count characters: of the source text of a run, or of its translation.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
@@ -87,11 +87,20 @@ def _place_in(stretch: Stretch, start: int, end: int) -> tuple[int, int] | None:
         return stretch.target, stretch.target + len(stretch.result.text)
     sources = _word_spans(stretch.text, stretch.result.source_words)
     chosen = {number for number, (a, b) in enumerate(sources) if low <= (a + b - 1) / 2 < high}
-    words = _together(sorted({link.target for link in stretch.result.alignment if link.source in chosen}))
+    words = _words_for(stretch.result, chosen)
     if not words:
         return None
     targets = _word_spans(stretch.result.text, stretch.result.target_words)
     return stretch.target + targets[words[0]][0], stretch.target + targets[words[-1]][1]
+
+
+def _words_for(sentence: SentenceTranslation, chosen: Collection[int]) -> list[int]:
+    """Target words that stand together and translate some source words; the nearest one if none is linked with them."""
+    linked = sorted({link.target for link in sentence.alignment if link.source in chosen})
+    if linked or not chosen or not sentence.target_words:
+        return _together(linked)
+    drawn = sentence.word_attention()[:, sorted(chosen)].sum(axis=1)
+    return [int(drawn.argmax())]
 
 
 def _together(words: list[int]) -> list[int]:

@@ -1,0 +1,204 @@
+"""HTML in and out: nothing of the page is lost, tags go round the words that translate theirs."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seq2seq import Translator
+from seq2seq.folder import AlignmentChoice
+from seq2seq.translation.markup import MarkupPlan, Run, Tag, cut, plan_markup, read_tokens
+from seq2seq.translation.plan import Plan
+from seq2seq.translation.result import Alternative, SentenceTranslation
+from seq2seq.translation.sentences import Piece, split_text, tidy
+
+PIECES = ["<p>", "</p>", "<b>", "</b>", "<i class='x'>", "</i>", "<br>", "<!-- a -->", "text ", "Two words.", "&amp;",
+          "&lt;", "&#233;", "<", ">", "&", "<script>if (a<b) {}</script>", "\n", "<img src=x alt='A dog'>", "<b", "</",
+          '<div translate="no">keep this</div>', "é", "<![CDATA[x]]>", "<?php x ?>", "<!DOCTYPE html>"]  # fmt: skip
+
+
+def planned(text: str) -> Plan:
+    """As a Translator plans, without a limit of length."""
+    return Plan(text, [Piece(tidy(piece.text), True) if piece.translatable else piece for piece in split_text(text)])
+
+
+def turned(sentence: str) -> SentenceTranslation:
+    """A translation that puts the words in the opposite order, in capitals, each linked with its word."""
+    words = sentence.split()
+    count = len(words)
+    weights = np.eye(count + 1, dtype=np.float32)[[*range(count - 1, -1, -1), count]][None, None]
+    pieces = [f"▁{word}" for word in words]
+    text = " ".join(word.upper() for word in reversed(words))
+    return SentenceTranslation(
+        source=sentence,
+        text=text,
+        score=0.0,
+        source_tokens=[*pieces, "</s>"],
+        target_tokens=[*(f"▁{word.upper()}" for word in reversed(words)), "</s>"],
+        alternatives=[Alternative(text, 0.0)],
+        truncated=False,
+        source_ids=(),
+        target_ids=(),
+        aligning=AlignmentChoice(layer=0),
+        weights=weights,
+    )
+
+
+def translated(source: str) -> str:
+    plan = plan_markup(source, planned)
+    return plan.assemble({sentence: turned(sentence) for sentence in plan.sentences}).text
+
+
+# Reading.
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_tokens_are_the_source_again(source):
+    assert "".join(token.raw for token in read_tokens(source)) == source
+
+
+@given(st.text(alphabet="<>&;/ab =\"'!-\n", max_size=30))
+def test_tokens_of_anything_are_the_source_again(source):
+    assert "".join(token.raw for token in read_tokens(source)) == source
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_parts_are_the_source_again(source):
+    assert "".join(part if isinstance(part, str) else part.raw for part in cut(source)) == source
+
+
+def test_a_run_ends_where_a_line_of_its_own_begins():
+    kinds = [type(part) for part in cut("<p>One <b>two</b></p><ul><li>three<li>four</ul>five<br>six")]
+    assert [kind for kind in kinds if kind is Run] == [Run] * 5
+    assert Tag("<br>") in cut("five<br>six")
+
+
+def test_white_space_is_one_space_and_entities_are_characters():
+    (run,) = cut("a\n  <i>b </i> c &eacute;&#33;")
+    assert isinstance(run, Run)
+    assert run.text == "a b c é!"
+    assert [(element.start, element.end) for element in run.elements] == [(2, 4)]
+
+
+# Writing.
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p>hello</p>", "<p>HELLO</p>"),
+        ("one <b>two</b> three", "THREE <b>TWO</b> ONE"),
+        ("<b>one two</b> three", "THREE <b>TWO ONE</b>"),
+        ("<b>one <i>two</i></b> three", "THREE <b><i>TWO</i> ONE</b>"),
+        ("<b>one</b> <i>two</i>", "<i>TWO</i> <b>ONE</b>"),
+        ("<b>one two</b>", "<b>TWO ONE</b>"),
+        ("<b>one two. Three</b> four five", "<b>TWO. ONE FIVE FOUR THREE</b>"),
+        ("one<br>two three", "ONE<br>THREE TWO"),
+        ("2 &lt; 3", "2 &lt; 3"),
+        ("a &amp; b", "B &amp; A"),
+        ("<p>\n  one\n  two\n</p>", "<p>\n  TWO ONE\n</p>"),
+        ("<script>if (a<b) {}</script> one <!-- two --> three", "<script>if (a<b) {}</script> ONE <!-- two --> THREE"),
+        (
+            '<div translate="no">one <b>two</b> <div>x</div></div> yes',
+            '<div translate="no">one <b>two</b> <div>x</div></div> YES',
+        ),
+        ("<span class='notranslate'>one</span> two", "<span class='notranslate'>one</span> TWO"),
+        ('<img alt="one two" src="a b">', '<img alt="TWO ONE" src="a b">'),
+        ("<a title='one &amp; two' href='x y'>three four</a>", "<a title='TWO &amp; ONE' href='x y'>FOUR THREE</a>"),
+        ("one </b>two", "</b>TWO ONE"),
+        ("one <b>two", "<b>TWO ONE"),
+        ("", ""),
+        ("<p></p> 42 <b>!</b>", "<p></p> 42 <b>!</b>"),
+    ],
+)
+def test_tags_follow_their_words(source, expected):
+    assert translated(source) == expected
+
+
+def tags(source: str) -> list[str]:
+    return sorted(re.findall(r"</?[a-z]+[^>]*>", source))
+
+
+class Balance(HTMLParser):
+    """Whether every tag is closed, in the opposite order of opening."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.balanced = True
+        self.feed(source)
+        self.close()
+        self.balanced = self.balanced and not self.open
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("br", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        self.balanced = bool(self.open) and self.open.pop() == tag and self.balanced
+
+
+def words_of(source: str) -> list[str]:
+    return sorted(re.sub("<[^>]*>", " ", source).split())
+
+
+words = st.sampled_from(["one", "two", "three", "four", "five"])
+inline = st.recursive(
+    words,
+    lambda inner: st.tuples(st.sampled_from("biu"), st.lists(inner, max_size=3)).map(
+        lambda made: f"<{made[0]}>{' '.join(made[1])}</{made[0]}>"
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(inline, min_size=1, max_size=5).map(" ".join))
+def test_tags_are_the_same_and_properly_nested(source):
+    found = translated(source)
+    assert tags(found) == tags(source)
+    assert Balance(found).balanced
+    assert sorted(re.sub("<[^>]*>", " ", found).lower().split()) == sorted(
+        re.sub("<[^>]*>", " ", source).lower().split()
+    )
+
+
+def test_a_word_that_no_link_names_gives_its_tag_to_the_word_that_draws_on_it_most():
+    sentence = turned("one two")
+    weights = np.array([[[[0.6, 0.4, 0.0], [0.7, 0.2, 0.1], [0.0, 0.0, 1.0]]]], dtype=np.float32)
+    object.__setattr__(sentence, "weights", weights)
+    plan = plan_markup("one <b>two</b>", planned)
+    assert plan.assemble({"one two": sentence}).text == "<b>TWO</b> ONE"
+
+
+# A real model.
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<p>hello</p>",
+        "The <b>red</b> house is <i>very</i> old.",
+        "<p>I <b><i>love</i></b> my <u>dog</u>. It is <a href='x'>big</a>.</p>",
+        "<ul><li>The cat sleeps.</li><li>The <em>dog</em> runs.</li></ul>",
+    ],
+)
+def test_a_page_keeps_its_tags(translator: Translator, source):
+    result = translator.translate(source, format="html")
+    assert tags(result.text) == tags(source)
+    assert Balance(result.text).balanced
+    assert result.sentences
+    assert all(element not in result.text for element in ("<b></b>", "<i></i>", "<u></u>"))
+
+
+def test_plain_text_is_translated_the_same_as_html(translator: Translator):
+    text = "The old man is reading a book. It is late."
+    assert translator.translate(text, format="html").text == translator.translate(text).text
+
+
+def test_a_plan_of_a_page_has_the_sentences_of_its_runs_and_attributes():
+    plan = plan_markup('<p title="One two.">Three. Four.</p>', planned)
+    assert isinstance(plan, MarkupPlan)
+    assert set(plan.sentences) == {"One two.", "Three.", "Four."}
