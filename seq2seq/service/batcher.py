@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from seq2seq.translation.plan import Plan
+from seq2seq.translation.plan import Plan, finished
+from seq2seq.translation.protect import needed
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.translator import Search, Translator
 
@@ -74,7 +75,10 @@ class Batcher:
         """The parts of a translation in the order of the text, each as soon as it and all before it are there."""
         with self._queued(plan.sentences, search) as futures:
             for part in plan.parts:
-                yield part.text if not part.translatable else await futures[part.text]
+                if part.translatable:
+                    yield finished(part, {name: await futures[name] for name in needed([part.text])})
+                else:
+                    yield part.text
 
     def close(self) -> None:
         """Stop; what is being searched is finished, what waits is not begun."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from seq2seq.translation import protect
 from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.sentences import Piece
 
@@ -16,9 +17,13 @@ class Plan(NamedTuple):
     @property
     def sentences(self) -> list[str]:
         """What the model is to translate, each once, in order."""
-        return list(dict.fromkeys(part.text for part in self.parts if part.translatable))
+        return list(dict.fromkeys(protect.needed([part.text for part in self.parts if part.translatable])))
 
     def assemble(self, translated: Mapping[str, SentenceTranslation]) -> Translation:
         """The text again, with translations in the place of its sentences."""
-        parts = [translated[part.text] if part.translatable else part.text for part in self.parts]
-        return Translation(source=self.text, parts=parts)
+        return Translation(source=self.text, parts=[finished(part, translated) for part in self.parts])
+
+
+def finished(part: Piece, translated: Mapping[str, SentenceTranslation]) -> str | SentenceTranslation:
+    """What comes out for a part of a text."""
+    return protect.best(part.text, translated[part.text], translated) if part.translatable else part.text

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
+from seq2seq.translation.plan import finished
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.sentences import Piece
 
@@ -61,7 +62,7 @@ def tagged(elements: Sequence[Element], parts: Sequence[Piece], translated: Mapp
 def _stretches(parts: Sequence[Piece], translated: Mapping[str, SentenceTranslation]) -> Iterator[Stretch]:
     source = target = 0
     for part in parts:
-        result = translated[part.text] if part.translatable else part.text
+        result = finished(part, translated)
         yield Stretch(source, target, part.text, result)
         source += len(part.text)
         target += len(result if isinstance(result, str) else result.text)
