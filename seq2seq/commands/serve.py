@@ -23,7 +23,9 @@ def add_serve(commands: Any) -> None:
         help="model folder, bundled name or hub id (default: en-fr, bundled); again for another direction",
     )
     parser.add_argument("--engine", default="torch", metavar="E", help="torch (default) or ctranslate2, the faster")
-    parser.add_argument("--precision", metavar="P", help="float32 (default), bfloat16 with torch, int8 with ctranslate2")
+    parser.add_argument(
+        "--precision", metavar="P", help="float32 (default), bfloat16 with torch, int8 with ctranslate2"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=8000, help="port (default: 8000)")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: 1)")
@@ -34,13 +36,15 @@ def add_serve(commands: Any) -> None:
 
 def serve(options: argparse.Namespace) -> None:
     """`seq2seq serve`."""
+    from seq2seq.demo import mount
     from seq2seq.service.server import Served, load_config, run
 
+    alone = options.workers == 1
     served = Served(
         models=options.model or [None],
         engine=options.engine,
         precision=options.precision,
-        page=options.workers == 1,
+        plain_page=not alone,
         config=load_config(options.config),
     )
-    run(served, options.host, options.port, options.workers)
+    run(served, options.host, options.port, options.workers, mount if alone else None)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import gradio as gr
+from fastapi import FastAPI
 
 from seq2seq.demo import translate_tab
 from seq2seq.demo.wording import language
@@ -26,6 +27,11 @@ def page_head() -> str:
     return f"<style>{heatmap_style()}{style}</style><script>{heatmap_script()}</script>"
 
 
+def theme() -> gr.themes.Base:
+    """Colours and fonts of the page; fonts are the system's."""
+    return gr.themes.Default(primary_hue="blue", neutral_hue="slate", font=FONT, font_mono=MONO)
+
+
 def build_demo(translator: Translator) -> gr.Blocks:
     """The page; `launch` gives it its style."""
     source, target = language(translator.info.source), language(translator.info.target)
@@ -38,6 +44,14 @@ def build_demo(translator: Translator) -> gr.Blocks:
             translate_tab.build(translator)
     demo.queue(default_concurrency_limit=8, max_size=100)
     return demo
+
+
+def mount(app: FastAPI, translator: Translator) -> FastAPI:
+    """Add the page to an application, at /."""
+    demo = build_demo(translator)
+    page = {"theme": theme(), "head": page_head(), "ssr_mode": False, "mcp_server": False}
+    mounted: FastAPI = gr.mount_gradio_app(app, demo, path="/", footer_links=[], run_history=False, **page)
+    return mounted
 
 
 def launch(translator: Translator, host: str = "127.0.0.1", port: int = 7860, *, block: bool = True) -> gr.Blocks:
@@ -56,7 +70,7 @@ def launch(translator: Translator, host: str = "127.0.0.1", port: int = 7860, *,
             run_history=False,
             footer_links=[],
             state_session_capacity=SESSIONS,
-            theme=gr.themes.Default(primary_hue="blue", neutral_hue="slate", font=FONT, font_mono=MONO),
+            theme=theme(),
             head=page_head(),
         )
     except OSError:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -26,8 +27,10 @@ from seq2seq.translation.translator import Translator
 log = logging.getLogger("seq2seq.service")
 
 
-def create_app(translators: Sequence[Translator], config: ServiceConfig | None = None) -> FastAPI:
-    """The service over some models, one for each direction."""
+def create_app(
+    translators: Sequence[Translator], config: ServiceConfig | None = None, plain_page: bool = True
+) -> FastAPI:
+    """The service over some models, one for each direction; with a page at / unless another is mounted there."""
     config = config or ServiceConfig()
     desk = Desk(translators, config)
     metrics = Metrics(desk.batchers.values())
@@ -43,6 +46,8 @@ def create_app(translators: Sequence[Translator], config: ServiceConfig | None =
     app.include_router(v1(doors))
     _add_probes(app, doors)
     _add_handlers(app)
+    if plain_page:
+        _add_plain_page(app)
     if config.allow_origins:
         app.add_middleware(CORSMiddleware, allow_origins=config.allow_origins, allow_methods=["GET", "POST"])
     app.add_middleware(BodyLimit, limit=config.max_body)
@@ -67,6 +72,16 @@ def _add_probes(app: FastAPI, doors: Doors) -> None:
     async def metrics() -> Response:
         """Numbers for Prometheus."""
         return Response(generate_latest(doors.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _add_plain_page(app: FastAPI) -> None:
+    """A page without sessions, which any process may answer."""
+    for path, kind in (("/", "text/html"), ("/page.js", "text/javascript")):
+        content = Path(__file__).with_name("page.html" if path == "/" else path[1:]).read_bytes()
+
+        @app.get(path, include_in_schema=False)
+        async def page(content: bytes = content, kind: str = kind) -> Response:
+            return Response(content, media_type=kind)
 
 
 def _add_handlers(app: FastAPI) -> None:

@@ -4,7 +4,9 @@ import os
 import socket
 import sys
 import tomllib
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,6 +17,7 @@ from seq2seq.service.app import create_app
 from seq2seq.service.settings import ServiceConfig
 from seq2seq.translation.translator import Translator
 
+Mount = Callable[[FastAPI, Translator], FastAPI]
 VARIABLE = "SEQ2SEQ_SERVED"  # by which a worker learns what it serves
 KEYS = "SEQ2SEQ_API_KEYS"  # of the environment, so that no key is in a command line; separated by spaces
 GRACE = 30  # seconds in which a server that is asked to stop finishes what it has begun
@@ -26,7 +29,7 @@ class Served(Section):
     models: list[str | None]
     engine: str = "torch"
     precision: str | None = None
-    page: bool = True  # the Gradio page at /; its sessions live in one process
+    plain_page: bool = True
     config: ServiceConfig = ServiceConfig()
 
 
@@ -44,27 +47,33 @@ def load_config(path: Path | None) -> ServiceConfig:
     return validate(ServiceConfig, values | ({"api_keys": keys} if keys else {}), str(path or "settings"))
 
 
-def build(served: Served) -> FastAPI:
-    """The application with its models loaded."""
+def load(served: Served) -> list[Translator]:
+    """The models, one for each direction."""
     translators = [Translator.from_pretrained(name, served.engine, served.precision) for name in served.models]
     directions = [(one.info.source, one.info.target) for one in translators]
     for direction in directions:
         if directions.count(direction) > 1:
             raise UserError(f"two models translate {'-'.join(direction)}: name one for each direction")
-    return create_app(translators, served.config, page=served.page)
+    return translators
+
+
+def build(served: Served, translators: Sequence[Translator]) -> FastAPI:
+    """The application over loaded models."""
+    return create_app(translators, served.config, served.plain_page)
 
 
 def app_of_worker() -> FastAPI:
     """What uvicorn calls in each worker."""
-    return build(Served.model_validate_json(os.environ[VARIABLE]))
+    served = Served.model_validate_json(os.environ[VARIABLE])
+    return build(served, load(served))
 
 
-def run(served: Served, host: str, port: int, workers: int) -> None:
-    """Serve until somebody asks to stop."""
+def run(served: Served, host: str, port: int, workers: int, mount: Mount | None = None) -> None:
+    """Serve until somebody asks to stop; in one process with what `mount` adds at /."""
     if workers < 1:
         raise UserError(f"--workers {workers} is not 1 or more")
     _check_port(host, port)
-    options = {
+    options: dict[str, Any] = {
         "host": host,
         "port": port,
         "access_log": False,  # addresses and paths are nobody's business
@@ -72,11 +81,13 @@ def run(served: Served, host: str, port: int, workers: int) -> None:
         "timeout_graceful_shutdown": GRACE,
         "server_header": False,
     }
+    translators = load(served)  # a mistake is told here, once, and not by every worker
     print(f"serving at http://{host}:{port} (Ctrl+C ends it)", file=sys.stderr)
     if workers == 1:
-        uvicorn.run(build(served), **options)
+        app = build(served, translators)
+        uvicorn.run(mount(app, translators[0]) if mount else app, **options)
         return
-    build(served)  # a mistake is told here, once, and not by every worker
+    del translators
     os.environ[VARIABLE] = served.model_dump_json()
     uvicorn.run(f"{__name__}:{app_of_worker.__name__}", factory=True, workers=workers, **options)
 
