@@ -1,6 +1,7 @@
 """What must survive: found, stood in for, put back."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -105,6 +106,18 @@ def test_no_other_sentence_costs_anything():
         *(variant.text for variant in variants("It is 6:30.")),
         "I have two.",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1" * 20_000 + "a", "1." * 10_000 + "a", "a." * 10_000 + "@", "{" * 20_000, "%(" * 10_000, "/a" * 10_000 + "!",
+     "a@" + "a." * 10_000 + "!", "https://" + "a" * 20_000 + "!", "1 <" * 10_000, "€" * 20_000, "aA" * 10_000,
+     "[[" * 10_000, "__a" * 10_000, "-" * 20_000, "1-" * 10_000, "A" * 20_000],
+)  # fmt: skip
+def test_items_are_found_in_time_that_grows_with_the_text(text):
+    started = time.perf_counter()
+    find_items(text)
+    assert time.perf_counter() - started < 2
 
 
 @given(st.text(alphabet="a1 .,%${}<>@#/:€-sd_", max_size=40))

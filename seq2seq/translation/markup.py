@@ -4,38 +4,34 @@ A page is cut into runs: text and the inline tags in it, between tags that begin
 stays as it is, to the character.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from html import escape, unescape
-from html.parser import HTMLParser
 from typing import NamedTuple
 
+from seq2seq.errors import UserError
 from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation, Translation
-from seq2seq.translation.sentences import has_words
+from seq2seq.translation.sentences import has_words, tidy
 from seq2seq.translation.tags import Element, tagged
+from seq2seq.translation.tokens import Attribute, Token, attributes, read_tokens
 
 _INLINE = """a abbr acronym b bdi bdo big cite del dfn em font i ins label mark q s small span strike strong sub sup
     time tt u var"""
-_OPAQUE = "code head iframe kbd math noscript object samp script style svg template textarea"
-_VOID = "area base br col embed hr img input link meta param source track wbr"
-INLINE, OPAQUE, VOID = (frozenset(names.split()) for names in (_INLINE, _OPAQUE, _VOID))
-SPOKEN = ("title", "alt", "placeholder", "aria-label")  # attributes that people read
-_EDGES = re.compile(r"(\s*).*?(\s*)", re.DOTALL)
-_SPACE = re.compile(r"[ \t\r\n\f]+")
-_ATTRIBUTE = re.compile(rf"""(?<=\s)({"|".join(SPOKEN)})(\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE)
-_UNTRANSLATED = re.compile(
-    r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*("[^"]*\bnotranslate\b|'[^']*\bnotranslate\b)"""
+_OPAQUE = "head iframe math noscript object pre script style svg template textarea"
+INLINE = frozenset(_INLINE.split())
+POINTS = frozenset(("img", "wbr", ""))  # what takes a place in a line; "" is a comment
+ATOMS = frozenset(("code", "kbd", "samp"))  # kept as they are, as words of a sentence
+OPAQUE = frozenset(
+    ["head", "iframe", "math", "noscript", "object", "pre", "script", "style", "svg", "template", "textarea"]
 )
+SPOKEN = ("title", "alt", "placeholder", "aria-label")  # attributes that people read
+MOST_NESTED = 100  # elements inside each other
 
 
-class Token(NamedTuple):
-    """A stretch of the source: text, an opening or closing tag, or another thing (a void element, a comment)."""
+class Tag(NamedTuple):
+    """A tag outside of runs."""
 
-    kind: str
-    name: str  # of the element
     raw: str
 
 
@@ -45,123 +41,125 @@ class Run:
 
     text: str = ""
     elements: list[Element] = field(default_factory=list)
-    raw: str = ""  # the same as it stands in the source
+    atoms: dict[str, str] = field(default_factory=dict)  # placeholders in the text, and what they stand for
+    tokens: list[str | Tag] = field(default_factory=list)  # the same as it stands in the source
+    open: list[int] = field(default_factory=list)  # elements that are not closed yet
+
+    @property
+    def raw(self) -> str:
+        """The run as it stands in the source."""
+        return "".join(token if isinstance(token, str) else token.raw for token in self.tokens)
 
 
-class Tag(NamedTuple):
-    """A tag outside of runs."""
-
-    raw: str
+Part = str | Tag | Run
 
 
-def read_tokens(source: str) -> list[Token]:
-    """The source as tokens; put together they are the source again."""
-    return list(_merged(_Reader(source).tokens))
-
-
-class _Reader(HTMLParser):
-    """Notes where each token begins."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self.tokens: list[Token] = []
-        self._source, self._at = source, 0
-        self._lines = [0, *(match.end() for match in re.finditer("\n", source))]
-        self._open = ("text", "")
-        for kind in ("data", "entityref", "charref"):
-            setattr(self, f"handle_{kind}", partial(self._begin, "text"))
-        for kind in ("handle_comment", "handle_decl", "handle_pi", "unknown_decl"):
-            setattr(self, kind, partial(self._begin, "other"))
-        self.feed(source)
-        self.close()
-        self._end(len(source))
-
-    def _begin(self, kind: str, _: str = "", name: str = "") -> None:
-        line, column = self.getpos()
-        self._end(self._lines[line - 1] + column)
-        self._open = (kind, name)
-
-    def _end(self, place: int) -> None:
-        if place > self._at:
-            self.tokens.append(Token(*self._open, self._source[self._at : place]))
-            self._at = place
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self._begin("other" if tag in VOID else "open", name=tag)
-
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        self._begin("other", name=tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self._begin("close", name=tag)
-
-
-def _merged(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Texts that follow each other as one."""
-    waiting = ""
-    for token in tokens:
-        if token.kind == "text":
-            waiting += token.raw
-            continue
-        if waiting:
-            yield Token("text", "", waiting)
-            waiting = ""
-        yield token
-    if waiting:
-        yield Token("text", "", waiting)
-
-
-def cut(source: str) -> "list[str | Tag | Run]":
+def cut(source: str) -> list[Part]:
     """The source as runs, tags between them, and what stays as it is."""
-    parts: list[str | Tag | Run] = []
-    run, hidden = Run(), ""  # hidden: the element that is not looked into, while inside one
-    depth = 0
-    for token in read_tokens(source):
-        if hidden:
-            depth += (token.name == hidden) * {"open": 1, "close": -1}.get(token.kind, 0)
-            parts.append(token.raw)
-            hidden = hidden if depth else ""
-        elif token.kind == "open" and (token.name in OPAQUE or _UNTRANSLATED.search(token.raw)):
+    tokens = read_tokens(source)
+    ends = _ends(tokens)
+    parts: list[Part] = []
+    run, index = Run(), 0
+    while index < len(tokens):
+        token = tokens[index]
+        end = ends.get(index, index) if token.kind == "open" and _is_kept(token) else index
+        raw = "".join(each.raw for each in tokens[index : end + 1])
+        if token.kind == "open" and end > index and token.name in ATOMS:
+            _add_atom(run, raw)
+        elif end > index:
             run = _finish(run, parts)
-            parts.append(Tag(token.raw))
-            hidden, depth = token.name, 1
+            parts.append(raw)
         elif token.kind == "text":
             _add_text(run, token.raw)
-        elif token.name in INLINE and token.kind in ("open", "close"):
+        elif token.kind in ("open", "close") and token.name in INLINE:
             _add_tag(run, token)
+        elif token.name in POINTS and (token.kind == "void" or token.raw.startswith("<!--")):
+            _add_point(run, token)
         else:
             run = _finish(run, parts)
-            parts.append(Tag(token.raw))
+            parts.append(token.raw if token.kind == "other" else Tag(token.raw))
+        index = end + 1
     _finish(run, parts)
     return parts
 
 
+def _ends(tokens: Sequence[Token]) -> dict[int, int]:
+    """Opening tags and the closing tags that belong to them, by number."""
+    found: dict[int, int] = {}
+    open_tags: dict[str, list[int]] = {}
+    for index, token in enumerate(tokens):
+        if token.kind == "open":
+            open_tags.setdefault(token.name, []).append(index)
+        elif token.kind == "close" and open_tags.get(token.name):
+            found[open_tags[token.name].pop()] = index
+    return found
+
+
+def _is_kept(token: Token) -> bool:
+    """Whether an element is not to be looked into."""
+    if token.name in OPAQUE or token.name in ATOMS:
+        return True
+    return _says_no(token.raw)
+
+
+def _says_no(tag: str) -> bool:
+    values = {each.name: each.value for each in attributes(tag)}
+    return values.get("translate", "").lower() == "no" or "notranslate" in values.get("class", "").split()
+
+
 def _add_text(run: Run, raw: str) -> None:
-    text = _SPACE.sub(" ", unescape(raw))
-    run.text += text[1:] if run.text.endswith(" ") and text.startswith(" ") else text
-    run.raw += raw
+    """Text as the model reads it, with one space where there is white space."""
+    run.tokens.append(raw)
+    text = unescape(raw)
+    inner = tidy(text)
+    lead, trail = text[:1].isspace(), text[-1:].isspace()
+    words = " " * lead + inner + " " * (trail and bool(inner))
+    run.text += words[1:] if run.text.endswith(" ") and words.startswith(" ") else words
 
 
 def _add_tag(run: Run, token: Token) -> None:
     """An opening tag, or a closing one for the newest element of that name that is open."""
-    run.raw += token.raw
+    run.tokens.append(Tag(token.raw))
+    place = len(run.text)
+    parent = run.open[-1] if run.open else None
     if token.kind == "open":
-        run.elements.append(Element(token.raw, start=len(run.text), end=-1))
+        if len(run.open) >= MOST_NESTED:
+            raise UserError(f"more than {MOST_NESTED} tags stand inside each other")
+        run.elements.append(Element(token.name, token.raw, start=place, end=-1, parent=parent))
+        run.open.append(len(run.elements) - 1)
         return
-    for element in reversed(run.elements):
-        if element.end < 0 and re.match(rf"<{token.name}\b", element.opening, re.IGNORECASE):
-            element.closing, element.end = token.raw, len(run.text)
+    for number in reversed(run.open):
+        if run.elements[number].name == token.name:
+            run.elements[number].closing, run.elements[number].end = token.raw, place
+            run.open.remove(number)
             return
-    run.elements.append(Element("", token.raw, len(run.text), len(run.text)))
+    run.elements.append(Element(token.name, "", token.raw, place, place, parent))
 
 
-def _finish(run: Run, parts: list[str | Tag | Run]) -> Run:
-    """Add a run that has ended; returns the next."""
-    for element in run.elements:
-        if element.end < 0:
-            element.end = len(run.text)
-    if run.raw:
-        parts.append(run if has_words(run.text) else run.raw)
+def _add_point(run: Run, token: Token) -> None:
+    run.tokens.append(Tag(token.raw) if token.name else token.raw)
+    place = len(run.text)
+    run.elements.append(Element(token.name, token.raw, "", place, place, run.open[-1] if run.open else None))
+
+
+def _add_atom(run: Run, raw: str) -> None:
+    """What is kept as it is stands in the text as a placeholder, which survives."""
+    run.tokens.append(raw)
+    number = len(run.atoms)
+    while f"{{{number}}}" in run.text:
+        number += 1
+    run.atoms[f"{{{number}}}"] = raw
+    run.text += f"{{{number}}}"
+
+
+def _finish(run: Run, parts: list[Part]) -> Run:
+    """Add a run that has ended, or its tokens where it has no words; returns the next."""
+    for number in run.open:
+        run.elements[number].end = len(run.text)
+    bare = run.text
+    for placeholder in run.atoms:
+        bare = bare.replace(placeholder, "")
+    parts += [run] if has_words(bare) else run.tokens
     return Run()
 
 
@@ -170,7 +168,7 @@ class MarkupPlan:
     """A page whose texts are planned; it stands where a Plan does."""
 
     text: str
-    parts: "list[str | Tag | Run]"
+    parts: list[Part]
     plans: dict[str, Plan]  # of each run's text, and of each attribute that people read
 
     @property
@@ -185,39 +183,40 @@ class MarkupPlan:
         results = [part for plan in runs for part in plan.assemble(translated).parts]
         return Translation(source=self.text, parts=results, markup=html)
 
-    def _written(self, part: "str | Tag | Run", translated: Mapping[str, SentenceTranslation]) -> str:
-        def spoken(tag: str) -> str:
-            return _ATTRIBUTE.sub(lambda match: self._attribute(match, translated), tag)
-
+    def _written(self, part: Part, translated: Mapping[str, SentenceTranslation]) -> str:
         if isinstance(part, str):
             return part
         if isinstance(part, Tag):
-            return spoken(part.raw)
-        elements = [replace(element, opening=spoken(element.opening)) for element in part.elements]
-        body = tagged(elements, self.plans[part.text].parts, translated)
-        return _around(part.raw, body)
+            return self._spoken(part.raw, translated)
+        elements = [replace(each, opening=self._spoken(each.opening, translated)) for each in part.elements]
+        body = tagged(elements, part.atoms, self.plans[part.text].parts, translated)
+        raw = part.raw
+        lead, trail = raw[: len(raw) - len(raw.lstrip())], raw[len(raw.rstrip()) :]
+        return lead + body.strip(" ") + trail
 
-    def _attribute(self, match: re.Match[str], translated: Mapping[str, SentenceTranslation]) -> str:
-        value = match[3][1:-1]
-        text = self.plans[unescape(value)].assemble(translated).text if unescape(value) in self.plans else value
-        return f"{match[1]}{match[2]}{match[3][0]}{escape(text)}{match[3][0]}"
+    def _spoken(self, tag: str, translated: Mapping[str, SentenceTranslation]) -> str:
+        """A tag with its attributes translated."""
+        for each in reversed(_spoken_attributes(tag)):
+            text = self.plans[each.value].assemble(translated).text
+            tag = tag[: each.start] + escape(text) + tag[each.end :]
+        return tag
+
+
+def _spoken_attributes(tag: str) -> list[Attribute]:
+    """Attributes of a tag that are to be translated."""
+    if not any(name in tag.lower() for name in SPOKEN) or _says_no(tag):
+        return []
+    return [each for each in attributes(tag) if each.name in SPOKEN and has_words(each.value)]
 
 
 def plan_markup(source: str, plan: Callable[[str], Plan]) -> MarkupPlan:
     """A page cut into texts, each planned by `plan`."""
     parts = cut(source)
-    plans: dict[str, Plan] = {}
+    texts: dict[str, None] = {}
     for part in parts:
         tags = [part.raw] if isinstance(part, Tag) else []
         if isinstance(part, Run):
-            plans.setdefault(part.text, plan(part.text))
+            texts[part.text] = None
             tags = [element.opening for element in part.elements]
-        for match in (match for tag in tags for match in _ATTRIBUTE.finditer(tag)):
-            plans.setdefault(unescape(match[3][1:-1]), plan(unescape(match[3][1:-1])))
-    return MarkupPlan(source, parts, plans)
-
-
-def _around(raw: str, body: str) -> str:
-    """The white space in which a run stands, with its line ends."""
-    lead, trail = _EDGES.fullmatch(raw).groups()  # type: ignore[union-attr]  # it fits anything
-    return (lead or "") + body.strip(" ") + (trail or "")
+        texts |= dict.fromkeys(each.value for tag in tags for each in _spoken_attributes(tag))
+    return MarkupPlan(source, parts, {text: plan(text) for text in texts})

@@ -14,15 +14,15 @@ from seq2seq.translation.result import Alternative, SentenceTranslation
 NAMES = ("Tom", "Mary", "John", "Boston", "Paris", "Emily")
 NUMBERS = ("30", "20", "50", "15", "12", "60")
 _ENDINGS = "pdf|txt|jpe?g|png|gif|docx?|xlsx?|csv|zip|html?|py|js"
-_KINDS = {
-    "address": r"""https?://[^\s<>"']*[\w/=&#]|www\.[^\s<>"']*[\w/=&#]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+""",
-    "field": r"\{\{\s*[\w.-]+\s*\}\}|\$?\{[\w.-]*\}|\[\[[^\[\]]+\]\]|__\w+__|<\w[\w-]*>",
-    "printf": r"%\(\w+\)[sdif]|%(?:\d+\$)?[-+0]*\d*(?:\.\d+)?[sdifuxX@](?!\w)",
-    "path": rf"(?:[A-Za-z]:)?(?:[\\/][\w.-]*\w){{2,}}|(?<!\w)[@#]\w+|\b[\w-]+\.(?:{_ENDINGS})\b",
-    "sum": r"\d[\d.,]*(?:\s?[-<>=+×÷*/]\s?\d[\d.,]*\b)+(?<=\d)",
-    "amount": r"[€$£¥]\s?\d(?:[\d.,]*\d)?|(?<![\w.])\d(?:[\d.,]*\d)?\s?[€$£¥%]",
-    "number": r"(?<![\w.])\d(?:[\d.,:/-]*\d)+(?!\w)",
-    "name": r"\b[a-z]+[A-Z]\w*|\b(?:Mc|Mac|De|[A-Z][a-z]+)[A-Z][a-z]\w*",
+_KINDS = {  # every repetition has a bound, so the time grows with the text's length and not with its square
+    "address": r"""(?:https?://|www\.)[^\s<>"']{0,300}[\w/=&#]|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,5}""",
+    "field": r"\{\{\s{0,3}[\w.-]{1,40}\s{0,3}\}\}|\$?\{[\w.-]{0,40}\}|\[\[[^\[\]]{1,40}\]\]|__\w{1,40}__|<\w[\w-]{0,40}>",
+    "printf": r"%\(\w{1,40}\)[sdif]|%(?:\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?[sdifuxX@](?!\w)",
+    "path": rf"(?:[A-Za-z]:)?(?:[\\/][\w.-]{{0,60}}\w){{2,12}}|(?<!\w)[@#]\w{{1,60}}|\b[\w-]{{1,60}}\.(?:{_ENDINGS})\b",
+    "sum": r"(?<!\d)\d[\d.,]{0,20}(?:\s?[-<>=+×÷*/]\s?\d[\d.,]{0,20}\b){1,8}(?<=\d)",
+    "amount": r"[€$£¥]\s?\d(?:[\d.,]{0,20}\d)?|(?<![\w.])\d(?:[\d.,]{0,20}\d)?\s?[€$£¥%]",
+    "number": r"(?<![\w.])\d[\d.,:/-]{0,40}\d(?!\w)",
+    "name": r"\b[a-z]{1,40}[A-Z]\w{0,40}|\b(?:Mc|Mac|De|[A-Z][a-z]{1,40})[A-Z][a-z]\w{0,40}",
 }
 _ITEM = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
 _NUMERIC = ("sum", "amount", "number")

@@ -6,8 +6,8 @@ Offsets count characters: of the source text of a run, or of its translation.
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
-from typing import NamedTuple
 
 from seq2seq.translation.plan import finished
 from seq2seq.translation.result import SentenceTranslation
@@ -18,19 +18,12 @@ from seq2seq.translation.sentences import Piece
 class Element:
     """An inline element of a text: its tags, and what it spans of the source."""
 
+    name: str
     opening: str
     closing: str = ""  # none if the source does not close it in this text
     start: int = 0
     end: int = 0
-
-
-class Stretch(NamedTuple):
-    """A part of a run's text and what became of it."""
-
-    source: int  # where it begins in the source
-    target: int  # where it begins in the translation
-    text: str
-    result: "str | SentenceTranslation"
+    parent: int | None = None  # the number of the element that it is in
 
 
 @dataclass
@@ -43,29 +36,75 @@ class Node:
     inside: list["Node"] = field(default_factory=list)
 
 
-def tagged(elements: Sequence[Element], parts: Sequence[Piece], translated: Mapping[str, SentenceTranslation]) -> str:
-    """The translation of a planned text as HTML, with its elements, which come in the order of their opening tags."""
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a text and what became of it."""
+
+    source: int  # where it begins in the source
+    target: int  # where it begins in the translation
+    text: str
+    result: str | SentenceTranslation
+
+    @property
+    def translation(self) -> str:
+        """What it became."""
+        return self.result if isinstance(self.result, str) else self.result.text
+
+    @cached_property
+    def source_spans(self) -> list[tuple[int, int]]:
+        """Where the source words stand in `text`."""
+        return [] if isinstance(self.result, str) else _word_spans(self.text, self.result.source_words)
+
+    @cached_property
+    def target_spans(self) -> list[tuple[int, int]]:
+        """Where the target words stand in the translation."""
+        return [] if isinstance(self.result, str) else _word_spans(self.result.text, self.result.target_words)
+
+    @cached_property
+    def targets(self) -> dict[int, list[int]]:
+        """Target words of every source word that has a link."""
+        found: dict[int, list[int]] = {}
+        for link in [] if isinstance(self.result, str) else self.result.alignment:
+            found.setdefault(link.source, []).append(link.target)
+        return found
+
+
+def tagged(
+    elements: Sequence[Element],
+    atoms: Mapping[str, str],
+    parts: Sequence[Piece],
+    translated: Mapping[str, SentenceTranslation],
+) -> str:
+    """The translation of a planned text as HTML, with its elements, which come in the order of their opening tags.
+
+    `atoms` are placeholders of the text and the HTML that they stand for.
+    """
     stretches = list(_stretches(parts, translated))
-    text = "".join(each.result if isinstance(each.result, str) else each.result.text for each in stretches)
+    text = "".join(each.translation for each in stretches)
+    nodes = [Node(element, *_place(element, stretches)) for element in elements]
     top: list[Node] = []
-    open_nodes: list[Node] = []
-    for element in elements:
-        while open_nodes and open_nodes[-1].element.end < max(element.end, element.start + 1):
-            open_nodes.pop()
-        node = Node(element, *_place(element, stretches))
-        (open_nodes[-1].inside if open_nodes else top).append(node)
-        open_nodes.append(node)
-    _settle(top, 0, len(text))
-    return _render(text, top, 0, len(text))
+    for node in nodes:
+        parent = node.element.parent
+        (top if parent is None else nodes[parent].inside).append(node)
+    source = "".join(part.text for part in parts)
+    for placeholder, raw in atoms.items():
+        if placeholder not in text:  # it is lost, so it goes where its neighbours went
+            point = _point(source.index(placeholder), stretches)
+            top.append(Node(Element("", raw), point, point))
+    _settle(top)
+    html = _render(text, top, 0, len(text))
+    for placeholder, raw in atoms.items():
+        html = html.replace(placeholder, raw, 1)
+    return html
 
 
 def _stretches(parts: Sequence[Piece], translated: Mapping[str, SentenceTranslation]) -> Iterator[Stretch]:
     source = target = 0
     for part in parts:
-        result = finished(part, translated)
-        yield Stretch(source, target, part.text, result)
+        stretch = Stretch(source, target, part.text, finished(part, translated))
+        yield stretch
         source += len(part.text)
-        target += len(result if isinstance(result, str) else result.text)
+        target += len(stretch.translation)
 
 
 def _place(element: Element, stretches: Sequence[Stretch]) -> tuple[int, int]:
@@ -80,24 +119,22 @@ def _place(element: Element, stretches: Sequence[Stretch]) -> tuple[int, int]:
 def _place_in(stretch: Stretch, start: int, end: int) -> tuple[int, int] | None:
     """The part of a stretch's translation that translates start:end of the source; None if nothing does."""
     low, high = max(start - stretch.source, 0), min(end - stretch.source, len(stretch.text))
-    if not stretch.text[low:high].strip() or low >= high:
+    if low >= high or not stretch.text[low:high].strip():
         return None
     if isinstance(stretch.result, str):
         return stretch.target + low, stretch.target + high
     if not (stretch.text[:low].strip() or stretch.text[high:].strip()):
         return stretch.target, stretch.target + len(stretch.result.text)
-    sources = _word_spans(stretch.text, stretch.result.source_words)
-    chosen = {number for number, (a, b) in enumerate(sources) if low <= (a + b - 1) / 2 < high}
-    words = _words_for(stretch.result, chosen)
+    chosen = {number for number, (a, b) in enumerate(stretch.source_spans) if low <= (a + b - 1) / 2 < high}
+    words = _words_for(stretch, stretch.result, chosen)
     if not words:
         return None
-    targets = _word_spans(stretch.result.text, stretch.result.target_words)
-    return stretch.target + targets[words[0]][0], stretch.target + targets[words[-1]][1]
+    return stretch.target + stretch.target_spans[words[0]][0], stretch.target + stretch.target_spans[words[-1]][1]
 
 
-def _words_for(sentence: SentenceTranslation, chosen: Collection[int]) -> list[int]:
+def _words_for(stretch: Stretch, sentence: SentenceTranslation, chosen: Collection[int]) -> list[int]:
     """Target words that stand together and translate some source words; the nearest one if none is linked with them."""
-    linked = sorted({link.target for link in sentence.alignment if link.source in chosen})
+    linked = sorted({target for source in chosen for target in stretch.targets.get(source, [])})
     if linked or not chosen or not sentence.target_words:
         return _together(linked)
     drawn = sentence.word_attention()[:, sorted(chosen)].sum(axis=1)
@@ -118,13 +155,24 @@ def _together(words: list[int]) -> list[int]:
 
 
 def _word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where words stand in a text that they were read from, in order."""
-    spans, place = [], 0
+    """Where words stand in a text that they were read from, in order, whatever their case.
+
+    A word that is not found (of a stand-in, say) has an empty span.
+    """
+    spans, place, folded = [], 0, _folded(text)
     for word in words:
-        start = max(text.find(word, place), place)
-        spans.append((start, min(start + len(word), len(text))))
-        place = spans[-1][1]
+        start = folded.find(_folded(word), place)
+        if start < 0:
+            spans.append((place, place))
+            continue
+        place = start + len(word)
+        spans.append((start, place))
     return spans
+
+
+def _folded(text: str) -> str:
+    """Lower case of the same length."""
+    return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
 
 
 def _point(place: int, stretches: Sequence[Stretch]) -> int:
@@ -132,18 +180,19 @@ def _point(place: int, stretches: Sequence[Stretch]) -> int:
     for stretch in stretches:
         if place <= stretch.source:
             return stretch.target
-        if place < stretch.source + len(stretch.text):
-            after = _place_in(stretch, place, stretch.source + len(stretch.text))
+        low = place - stretch.source
+        following = next((span for span in stretch.source_spans if span[0] >= low and span[1] > span[0]), None)
+        if following is not None:
+            after = _place_in(stretch, stretch.source + following[0], stretch.source + following[1])
             if after is not None:
                 return after[0]
-    last = stretches[-1] if stretches else None
-    return last.target + len(last.result if isinstance(last.result, str) else last.result.text) if last else 0
+    return stretches[-1].target + len(stretches[-1].translation) if stretches else 0
 
 
-def _settle(nodes: list[Node], low: int, high: int) -> None:
+def _settle(nodes: list[Node]) -> None:
     """Widen elements to those inside them, and keep neighbours from crossing each other."""
     for node in nodes:
-        _settle(node.inside, low, high)
+        _settle(node.inside)
         filled = [inner for inner in node.inside if inner.end > inner.start]
         node.start = min([node.start, *(inner.start for inner in filled)])
         node.end = max([node.end, *(inner.end for inner in filled)])
@@ -162,10 +211,11 @@ def _cut(node: Node, end: int) -> None:
 
 
 def _render(text: str, nodes: Sequence[Node], start: int, end: int) -> str:
-    out, place = "", start
+    out, place = [], start
     for node in nodes:
-        first, last = max(node.start, place), max(node.end, node.start, place)
-        out += escape(text[place:first], quote=False) + node.element.opening
-        out += _render(text, node.inside, first, last) + node.element.closing
+        first = min(max(node.start, place), end)
+        last = min(max(node.end, first), end)
+        out += [escape(text[place:first], quote=False), node.element.opening]
+        out += [_render(text, node.inside, first, last), node.element.closing]
         place = last
-    return out + escape(text[place:end], quote=False)
+    return "".join([*out, escape(text[place:end], quote=False)])
