@@ -39,12 +39,14 @@ def serve(options: argparse.Namespace) -> None:
     from seq2seq.demo import mount
     from seq2seq.service.server import Served, load_config, run
 
-    alone = options.workers == 1
+    config = load_config(options.config)
+    # The demo knows no keys and no limits, and keeps its sessions in one process.
+    alone = options.workers == 1 and not (config.api_keys or config.requests_per_minute)
     served = Served(
         models=options.model or [None],
         engine=options.engine,
         precision=options.precision,
         plain_page=not alone,
-        config=load_config(options.config),
+        config=config,
     )
     run(served, options.host, options.port, options.workers, mount if alone else None)

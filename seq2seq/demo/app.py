@@ -49,7 +49,8 @@ def build_demo(translator: Translator) -> gr.Blocks:
 def mount(app: FastAPI, translator: Translator) -> FastAPI:
     """Add the page to an application, at /."""
     demo = build_demo(translator)
-    page = {"theme": theme(), "head": page_head(), "ssr_mode": False, "mcp_server": False}
+    demo.state_session_capacity = SESSIONS
+    page = {"theme": theme(), "head": page_head(), "ssr_mode": False, "mcp_server": False, "enable_monitoring": False}
     mounted: FastAPI = gr.mount_gradio_app(app, demo, path="/", footer_links=[], run_history=False, **page)
     return mounted
 

@@ -1,13 +1,12 @@
 """The application: doors, limits, readiness, metrics."""
 
-import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
@@ -16,15 +15,13 @@ from starlette.middleware.cors import CORSMiddleware
 from seq2seq import __version__
 from seq2seq.service.desk import Desk
 from seq2seq.service.doors import Doors
-from seq2seq.service.guard import BodyLimit, Gate, SecurityHeaders
+from seq2seq.service.guard import BodyLimit, Failures, Gate, SecurityHeaders
 from seq2seq.service.libretranslate import libretranslate
 from seq2seq.service.metrics import Metrics, Timed
 from seq2seq.service.refusal import Refusal
 from seq2seq.service.settings import ServiceConfig
 from seq2seq.service.v1 import v1
 from seq2seq.translation.translator import Translator
-
-log = logging.getLogger("seq2seq.service")
 
 
 def create_app(
@@ -51,6 +48,7 @@ def create_app(
     if config.allow_origins:
         app.add_middleware(CORSMiddleware, allow_origins=config.allow_origins, allow_methods=["GET", "POST"])
     app.add_middleware(BodyLimit, limit=config.max_body)
+    app.add_middleware(Failures)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Timed, metrics=metrics)
     return app
@@ -76,12 +74,13 @@ def _add_probes(app: FastAPI, doors: Doors) -> None:
 
 def _add_plain_page(app: FastAPI) -> None:
     """A page without sessions, which any process may answer."""
-    for path, kind in (("/", "text/html"), ("/page.js", "text/javascript")):
-        content = Path(__file__).with_name("page.html" if path == "/" else path[1:]).read_bytes()
+    files = {"/": ("page.html", "text/html"), "/page.js": ("page.js", "text/javascript")}
 
-        @app.get(path, include_in_schema=False)
-        async def page(content: bytes = content, kind: str = kind) -> Response:
-            return Response(content, media_type=kind)
+    @app.get("/", include_in_schema=False)
+    @app.get("/page.js", include_in_schema=False)
+    async def page(request: Request) -> FileResponse:
+        name, kind = files[request.url.path]
+        return FileResponse(Path(__file__).with_name(name), media_type=kind)
 
 
 def _add_handlers(app: FastAPI) -> None:
@@ -98,12 +97,3 @@ def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def misfit(request: Request, error: RequestValidationError) -> JSONResponse:
         return JSONResponse({"error": "the request is not as the door takes it"}, 400)
-
-    @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> JSONResponse:
-        place = error.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        line = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "unknown"
-        log.error("%s at %s", type(error).__name__, line)  # its message may hold what was sent
-        return JSONResponse({"error": "the service failed; the fault is noted"}, 500)

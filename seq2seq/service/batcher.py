@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -120,14 +120,13 @@ class Batcher:
 
     def _next_batch(self) -> list[tuple[Waiting, str]]:
         """Sentences in turn from all who wait and search in the same way as the one who has waited longest."""
-        while self._queue and not self._queue[0].left:
-            self._queue.popleft()
+        self._queue = deque(request for request in self._queue if request.left)
         if not self._queue:
             return []
         search = self._queue[0].search
         batch: list[tuple[Waiting, str]] = []
         characters = 0
-        turn = deque(request for request in self._queue if request.search == search and request.left)
+        turn = deque(request for request in self._queue if request.search == search)
         while turn and len(batch) < self._batch_sentences:
             request = turn.popleft()
             if batch and characters + len(request.left[0]) > BATCH_CHARACTERS:
@@ -137,6 +136,8 @@ class Batcher:
             characters += len(sentence)
             if request.left:
                 turn.append(request)
+        served = {id(request) for request, _ in batch}
+        self._queue = deque(sorted(self._queue, key=lambda request: id(request) in served))  # they wait at the back
         return batch
 
     async def _run(self, batch: Sequence[tuple[Waiting, str]]) -> None:
@@ -155,7 +156,8 @@ class Batcher:
             return
         finally:
             self._in_flight = 0
-        self.on_batch(list(found.values()))
+        with suppress(Exception):
+            self.on_batch(list(found.values()))
         self._rate += RATE * (len(sentences) / (time.perf_counter() - started) - self._rate)
         for request, sentence in batch:
             if not request.futures[sentence].done():

@@ -1,6 +1,7 @@
 """Before a request reaches a door: its size, its key, its number a minute; after it: headers that bind the browser."""
 
 import hmac
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seq2seq.service.refusal import Refusal, later
 from seq2seq.service.settings import ServiceConfig
 
+log = logging.getLogger("seq2seq.service")
 MINUTE = 60.0
 CALLERS = 10_000  # whose newest requests are remembered
 HEADERS = {
@@ -45,23 +47,68 @@ class BodyLimit:
         await self._watched(scope, receive, send)
 
     async def _watched(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seen = 0
+        seen, answered = 0, False
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > self.limit:
-                raise Refusal(413, self._message())
+                raise _BodyError
             return message
 
-        await self.app(scope, counted, send)
+        async def noted(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        try:
+            await self.app(scope, counted, noted)
+        except _BodyError:
+            if not answered:
+                await self._too_large(scope, receive, send)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
         await _refuse(413, self._message(), scope, receive, send)
 
     def _message(self) -> str:
         return f"bytes of a request: over the limit of {self.limit:,}"
+
+
+class _BodyError(BaseException):
+    """A body is over the limit; no handler of the application is to answer that."""
+
+
+class Failures:
+    """Answers what nothing else has caught, and notes its place: never its message, which may hold what was sent."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        answered = False
+
+        async def noted(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            log.error("%s at %s", type(error).__name__, _place(error))
+            if not answered:
+                await _refuse(500, "the service failed; the fault is noted", scope, receive, send)
+
+
+def _place(error: Exception) -> str:
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "an unknown place"
 
 
 async def _refuse(status: int, message: str, scope: Scope, receive: Receive, send: Send) -> None:

@@ -96,13 +96,16 @@ async def _translate(doors: Doors, body: TranslateBody, texts: list[str], source
     return [result for result in results if result is not None]
 
 
+def _alternatives(result: Translation, count: int) -> list[str]:
+    """Further translations of a text; of a page there are none, since its tags are placed in the best one alone."""
+    return [] if result.markup is not None else [option.text for option in result.best(count + 1)[1:]]
+
+
 def _answer(body: TranslateBody, results: list[Translation], found: list[dict[str, Any]]) -> dict[str, Any]:
     """One object; lists in it if a list was asked."""
     answer: dict[str, list[Any]] = {"translatedText": [result.text for result in results]}
     if body.alternatives:
-        answer["alternatives"] = [
-            [option.text for option in result.best(body.alternatives + 1)[1:]] for result in results
-        ]
+        answer["alternatives"] = [_alternatives(result, body.alternatives) for result in results]
     if found:
         answer["detectedLanguage"] = found
     return {name: values[0] for name, values in answer.items()} if isinstance(body.q, str) else dict(answer)

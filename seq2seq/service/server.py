@@ -1,6 +1,7 @@
 """The process, or processes, around the application: settings, models, uvicorn."""
 
 import os
+import signal
 import socket
 import sys
 import tomllib
@@ -18,9 +19,10 @@ from seq2seq.service.settings import ServiceConfig
 from seq2seq.translation.translator import Translator
 
 Mount = Callable[[FastAPI, Translator], FastAPI]
+CONNECTIONS = 1000
 VARIABLE = "SEQ2SEQ_SERVED"  # by which a worker learns what it serves
 KEYS = "SEQ2SEQ_API_KEYS"  # of the environment, so that no key is in a command line; separated by spaces
-GRACE = 30  # seconds in which a server that is asked to stop finishes what it has begun
+GRACE = 5  # seconds beyond the deadline in which a server that is asked to stop finishes what it has begun
 
 
 class Served(Section):
@@ -78,9 +80,12 @@ def run(served: Served, host: str, port: int, workers: int, mount: Mount | None 
         "port": port,
         "access_log": False,  # addresses and paths are nobody's business
         "log_level": "warning",
-        "timeout_graceful_shutdown": GRACE,
+        "timeout_graceful_shutdown": round(served.config.deadline) + GRACE,
+        "timeout_keep_alive": 5,
+        "limit_concurrency": CONNECTIONS,
         "server_header": False,
     }
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))  # uvicorn raises the signal again when it is done
     translators = load(served)  # a mistake is told here, once, and not by every worker
     print(f"serving at http://{host}:{port} (Ctrl+C ends it)", file=sys.stderr)
     if workers == 1:

@@ -5,6 +5,7 @@ knows. If the plain translation has lost an item, the one that has kept most of 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -89,9 +90,17 @@ def best(sentence: str, plain: SentenceTranslation, tried: Mapping[str, Sentence
     """The translation in which most items survived; the plain one where it is as good as those with stand-ins."""
     items = find_items(sentence)
     found = [plain]
-    if not all(survives(item.text, plain.text) for item in items):
+    if kept(items, plain.text) < len(items):
         found += [restored(variant, tried[variant.text], sentence) for variant in variants(sentence)]
-    return max(found, key=lambda one: sum(survives(item.text, one.text) for item in items))  # the first of equals
+    return max(found, key=lambda one: kept(items, one.text))  # the first of equals
+
+
+def kept(items: Sequence[Item], translation: str) -> int:
+    """How many items survived; one that stands twice in the source must stand there twice."""
+    times = Counter(item.text for item in items)
+    return sum(
+        min(count, max(translation.count(text), int(survives(text, translation)))) for text, count in times.items()
+    )
 
 
 def restored(variant: Variant, translation: SentenceTranslation, sentence: str) -> SentenceTranslation:
