@@ -35,7 +35,7 @@ def test_both_engines_give_the_same_in_every_field(translator, fast, beam_size):
         assert ours.text == theirs.text
         assert ours.truncated == theirs.truncated
         [one], [other] = ours.sentences, theirs.sentences
-        for name in ("source", "text", "source_tokens", "target_tokens", "source_ids", "target_ids", "default"):
+        for name in ("source", "text", "source_tokens", "target_tokens", "source_ids", "target_ids", "aligning"):
             assert getattr(one, name) == getattr(other, name), name
         assert one.score == pytest.approx(other.score, abs=1e-3)
         assert [each.text for each in one.alternatives] == [each.text for each in other.alternatives]

@@ -23,6 +23,10 @@ class Pair(NamedTuple):
     source: str
     target: str
 
+    def without_tabs(self) -> "Pair":
+        """The pair as columns between tabs can hold it: a space for each tab."""
+        return Pair(self.source.replace("\t", " "), self.target.replace("\t", " "))
+
 
 class PairTable(Sequence[Pair]):
     """Pairs as a list has them, but their text stays on disk; a part or another order is an array of row numbers."""

@@ -51,7 +51,7 @@ def distil(data: DataConfig, models: Sequence[str], output: Path, beam_size: int
 
 
 def _line(pair: Pair) -> str:
-    return "\t".join(text.replace("\t", " ") for text in pair) + "\n"
+    return "\t".join(pair.without_tabs()) + "\n"
 
 
 def _job(pairs: Iterable[Pair], models: Sequence[str], beam_size: int, n_best: int) -> str:

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.elastic.utils.store import barrier
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from seq2seq.training.metrics import say
@@ -104,8 +106,13 @@ def joined(cuda: bool) -> Iterator[Group]:
     importlib.import_module("torch.distributed.nn.functional")
     group = Group(int(os.environ["RANK"]), size)
     try:
-        dist.init_process_group("nccl" if cuda else "gloo", timeout=PATIENCE)
+        store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
+        dist.init_process_group(
+            "nccl" if cuda else "gloo", store=store, rank=group.rank, world_size=size, timeout=PATIENCE
+        )
         yield group
+        # One that leaves while another still awaits its part of the last exchange could make that one wait for ever.
+        barrier(store, size, "leaving", PATIENCE.total_seconds(), group.rank)
     except RuntimeError as error:
         if not _is_loss_of_a_process(error):
             raise

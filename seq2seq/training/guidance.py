@@ -80,7 +80,7 @@ def read_guide(path: str, pairs: Iterable[Pair]) -> Guide:
             raise UserError(f"{path}, line {number}: {error}") from None
     guide = Guide()
     for pair in pairs:
-        guide.append(known.get((pair.source.replace("\t", " "), pair.target.replace("\t", " ")), []))
+        guide.append(known.get(pair.without_tabs(), []))
     if not guide.linked:
         raise UserError(f"{path} has links of none of the training pairs: make it with scripts/link.py")
     return guide

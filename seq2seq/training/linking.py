@@ -32,7 +32,7 @@ def link(data: DataConfig, model: str, reverse: str, output: Path, rule: str) ->
         if found != languages:
             raise UserError(f"{name} translates {'-'.join(found)} where the data needs {'-'.join(languages)}")
     corpus = load_corpus(data)
-    texts = (Pair(*(text.replace("\t", " ") for text in pair)) for pair in Mixture(corpus.split.train, corpus.extra))
+    texts = (pair.without_tabs() for pair in Mixture(corpus.split.train, corpus.extra))
     pairs = list(dict.fromkeys(texts))
     lines = ("\t".join((*pair, write_links(links))) + "\n" for pair, links in _linked(engines, pairs, rule))
     storage.write_file(output, (line.encode() for line in lines))
