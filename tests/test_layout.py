@@ -47,7 +47,13 @@ ONLY_IN = {
     "ray": {"scripts/translate_on_ray.py"},
     "transformers": {"seq2seq/benchmark/marian.py"},
 }
-ONLY_UNDER = {"gradio": "seq2seq/demo/", "fastapi": "seq2seq/service/", "uvicorn": "seq2seq/service/"}
+ONLY_UNDER = {
+    "gradio": ("seq2seq/demo/",),
+    "fastapi": ("seq2seq/service/", "seq2seq/demo/app.py"),  # which is mounted into it
+    "uvicorn": ("seq2seq/service/",),
+    "prometheus_client": ("seq2seq/service/",),
+    "py3langid": ("seq2seq/service/",),
+}
 MODULES = [
     path
     for folder in ("seq2seq", "scripts", "demo")

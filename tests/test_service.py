@@ -1,7 +1,10 @@
 """The service as clients meet it: LibreTranslate's API, our own, limits, keys, refusals."""
 
+import asyncio
 import json
+import os
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,8 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from seq2seq import Translator
 from seq2seq.service.app import create_app
+from seq2seq.service.batcher import Batcher
+from seq2seq.service.refusal import Refusal
 from seq2seq.service.settings import ServiceConfig
+from seq2seq.service.shelf import Shelf
 
+MULTIPART = "multipart/form-data; boundary=y; charset="
 TEXT = "The old man is reading a book. It is late."
 
 
@@ -58,6 +65,36 @@ def test_a_list_comes_back_as_a_list_in_order(client, translator):
     assert answer == {"translatedText": [result.text for result in translator.translate(texts, attention=False)]}
 
 
+def test_a_form_may_hold_what_curl_does_not_escape(client, translator):
+    form = "q=Zoé drinks a café crème.&source=en&target=fr".encode()
+    answer = client.post("/translate", content=form, headers={"content-type": "application/x-www-form-urlencoded"})
+    assert answer.json() == {"translatedText": translator.translate("Zoé drinks a café crème.", attention=False).text}
+
+
+def test_the_address_may_ask_and_null_is_the_same_as_nothing(client, translator):
+    expected = {"translatedText": translator.translate("A cat.", attention=False).text}
+    assert client.post("/translate", params={"q": "A cat.", "source": "en", "target": "fr"}).json() == expected
+    body = {"q": "A cat.", "source": "en", "target": "fr", "format": None, "alternatives": None, "api_key": None}
+    assert client.post("/translate", json=body | {"unknown": 1}).json() == expected
+
+
+def test_a_text_into_its_own_language_stays(client):
+    assert client.post("/translate", json={"q": "A cat.", "source": "en", "target": "en"}).json() == {
+        "translatedText": "A cat."
+    }
+
+
+def test_a_page_is_detected_by_what_it_says_and_translated_with_its_tags(client, translator):
+    page = '<div class="the and of is are"><p>Où se trouve la <b>gare</b>, s\'il vous plaît ?</p></div>'
+    answer = client.post("/translate", json={"q": page, "source": "auto", "target": "fr", "format": "html"}).json()
+    assert (answer["detectedLanguage"]["language"], answer["translatedText"]) == ("fr", page)
+    page = "<p>The <b>red</b> house.</p>"
+    answer = client.post(
+        "/translate", json={"q": page, "source": "en", "target": "fr", "format": "html", "alternatives": 2}
+    )
+    assert answer.json() == {"translatedText": translator.translate(page, format="html").text, "alternatives": []}
+
+
 def test_alternatives_are_further_translations(client, translator):
     answer = client.post("/translate", json={"q": "Good morning!", "source": "en", "target": "fr", "alternatives": 3})
     best = translator.translate("Good morning!", n_best=4, attention=False).best(4)
@@ -78,7 +115,7 @@ def test_detect_ranks_the_languages_of_the_service(client):
     assert found[0]["language"] == "fr"
     assert found[0]["confidence"] > 90
     assert {each["language"] for each in found} == {"en", "fr"}
-    assert client.post("/detect", json={"q": "42 !"}).json() == []
+    assert client.post("/detect", json={"q": "42 !"}).json() == [{"confidence": 0.0, "language": "en"}]
 
 
 def test_what_the_service_says_of_itself(client):
@@ -87,6 +124,7 @@ def test_what_the_service_says_of_itself(client):
     settings = client.get("/frontend/settings").json()
     assert settings["charLimit"] == ServiceConfig().max_characters
     assert settings["keyRequired"] is False
+    assert settings["supportedFilesFormat"] == []
     assert client.get("/livez").json() == client.get("/readyz").json() == {"status": "ok"}
 
 
@@ -128,6 +166,92 @@ def test_v1_streams_a_text_part_by_part(client, translator):
     assert [kind for kind, _ in events].count("sentence") == 2
 
 
+def test_a_refusal_of_a_stream_has_a_status(limited):
+    answer = limited(max_sentences=1).post("/v1/translate", json={"text": TEXT, "stream": True})
+    assert (answer.status_code, answer.json()) == (413, {"error": "sentences of a request: 2 is over the limit of 1"})
+
+
+def test_a_stream_that_is_not_done_in_time_ends_with_an_error(limited, translator, monkeypatch):
+    def slow(self, sentences, search):
+        time.sleep(0.2)
+        return real(self, sentences, search)
+
+    real = Translator.translate_sentences
+    monkeypatch.setattr(Translator, "translate_sentences", slow)
+    client = limited(deadline=0.5, batch_sentences=1)
+    answer = client.post("/v1/translate", json={"text": "One cat. " * 3 + "A dog. A bird. A cow.", "stream": True})
+    assert answer.status_code == 200
+    assert "event: error" in answer.text
+    assert "not done within 0.5 s" in answer.text
+
+
+def test_attention_is_asked_for_few_texts_at_once(limited):
+    answer = limited(max_maps=2).post("/v1/attention", json={"text": ["A cat."] * 3})
+    assert answer.json() == {"error": "texts whose attention is asked: 3 is over the limit of 2"}
+
+
+# Files.
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("page.HTML", "<p>The <b>red</b> house.</p>\r\n"), ("../../note.txt", "The cat sleeps.\r\n\r\nThe dog runs.\n")],
+)
+def test_a_file_is_translated_and_fetched(translator, tmp_path, name, content):
+    format = "html" if "HTML" in name else "text"
+    with TestClient(create_app([translator], folder=tmp_path)) as client:
+        form = {"source": "en", "target": "fr"}
+        answer = client.post("/translate_file", data=form, files={"file": (name, content.encode())})
+        url = answer.json()["translatedFileUrl"]
+        fetched = client.get(url)
+        assert client.get("/frontend/settings").json()["supportedFilesFormat"] == [".txt", ".html"]
+    assert fetched.content.decode() == translator.translate(content, format=format, attention=False).text
+    assert fetched.headers["content-disposition"].startswith("attachment")
+    assert [path.parent for path in tmp_path.rglob("*")] == [tmp_path]
+
+
+@pytest.mark.parametrize(
+    ("form", "file", "message"),
+    [
+        ({"target": "fr"}, None, "file is missing: send it as multipart/form-data"),
+        ({}, ("a.txt", b"x"), "target is missing"),
+        ({"target": "fr"}, ("a.docx", b"x"), "a file's name ends in '.docx', not in .txt or .html"),
+        ({"target": "fr"}, ("a.txt", b"\xff"), "the file is not UTF-8"),
+        ({"target": "fr", "file": "a text"}, None, "file is missing: send it as multipart/form-data"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_refused(translator, tmp_path, form, file, message):
+    with TestClient(create_app([translator], folder=tmp_path)) as client:
+        answer = client.post("/translate_file", data=form, files={"file": file} if file else {"other": b""})
+        assert (answer.status_code, answer.json()) == (400, {"error": message})
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["0" * 32 + ".txt", "..%2Fsecret.txt", "secret.txt", "%00.txt"])
+def test_no_other_file_is_fetched(translator, tmp_path, name):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    (tmp_path / "kept/secret.txt").write_text("secret", encoding="utf-8")
+    with TestClient(create_app([translator], folder=tmp_path / "kept")) as client:
+        assert client.get(f"/download_file/{name}").status_code == 404
+
+
+def test_a_file_is_kept_for_some_minutes(tmp_path):
+    shelf = Shelf(tmp_path)
+    name = shelf.put("text", ".txt")
+    assert shelf.find(name).read_text(encoding="utf-8") == "text"
+    old = time.time() - 11 * 60
+    os.utime(tmp_path / name, (old, old))
+    with pytest.raises(Refusal, match="no longer"):
+        shelf.find(name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_file_is_taken_unless_the_service_says_so(client):
+    answer = client.post("/translate_file", data={"target": "fr"}, files={"file": ("a.txt", b"x")})
+    assert (answer.status_code, answer.json()) == (403, {"error": "this service takes no files"})
+
+
 # What is refused.
 
 
@@ -136,7 +260,9 @@ def test_v1_streams_a_text_part_by_part(client, translator):
     [
         ({"source": "en", "target": "fr"}, "q is missing"),
         ({"q": "x", "source": "en"}, "target is missing"),
-        ({"q": 5, "source": "en", "target": "fr"}, "q: Input should be a valid string"),
+        ({"q": 5, "source": "en", "target": "fr"}, "q: neither a text nor a list of texts"),
+        ({"q": ["x", 5], "source": "en", "target": "fr"}, "q: neither a text nor a list of texts"),
+        ({"q": ["x"] * 10_001, "source": "en", "target": "fr"}, "q: 10,001 texts are over the limit of 10,000"),
         ({"q": "x", "source": "de", "target": "fr"}, "source 'de' is not one of en"),
         ({"q": "x", "source": "en", "target": "de"}, "target 'de' is not one of fr from en"),
         ({"q": "x", "source": "en", "target": "fr", "format": "pdf"}, "format 'pdf' is not one of text"),
@@ -154,6 +280,35 @@ def test_what_is_no_object_of_json_is_a_400(client, content):
     answer = client.post("/translate", content=content, headers={"content-type": "application/json"})
     assert answer.status_code == 400
     assert set(answer.json()) == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status", "message"),
+    [
+        (b"q=x", "text/plain", 415, "content type 'text/plain' is not application/json or a form"),
+        (b"q=%ff&target=fr", "application/x-www-form-urlencoded", 400, "the form is not UTF-8"),
+        (b"q=\xff&target=fr", "application/x-www-form-urlencoded", 400, "the form is not UTF-8"),
+        (b"a=&" * 2000, "application/x-www-form-urlencoded", 400, "the form has more than 1,000 fields"),
+        (b"--x", "multipart/form-data", 400, "the form cannot be read: send multipart/form-data in UTF-8"),
+        (b"--x\r\n", "multipart/form-data; boundary=y", 400, "the form cannot be read: send multipart"),
+        (
+            b'--y\r\nContent-Disposition: form-data; name="q"\r\n\r\nx\r\n--y--',
+            MULTIPART + "punycode",
+            400,
+            "target is missing",
+        ),
+        (b'--y\r\nContent-Disposition: form-data; name="q"\r\n\r\n\xff\r\n--y--', MULTIPART + "idna", 400, ""),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused(client, content, kind, status, message):
+    answer = client.post("/translate", content=content, headers={"content-type": kind})
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(message)
+
+
+def test_a_field_that_our_own_api_does_not_know_is_refused(client):
+    answer = client.post("/v1/translate", json={"text": "A cat.", "beams": 5})
+    assert (answer.status_code, answer.json()) == (400, {"error": "'beams' is not a field of this request"})
 
 
 def test_other_paths_and_methods_are_refused_alike(client):
@@ -204,6 +359,13 @@ def test_keys_are_asked_for_and_given_in_body_or_header(limited):
     assert client.get("/livez").status_code == 200
 
 
+def test_wrong_keys_cannot_be_tried_for_ever(limited):
+    client = limited(api_keys=["right"])
+    body = {"q": "42", "source": "en", "target": "fr"}
+    statuses = [client.post("/translate", json=body | {"api_key": f"wrong{n}"}).status_code for n in range(21)]
+    assert statuses == [403] * 20 + [429]
+
+
 def test_too_many_requests_are_a_429_that_says_when(limited):
     client = limited(requests_per_minute=2)
     body = {"q": "42", "source": "en", "target": "fr"}
@@ -211,6 +373,46 @@ def test_too_many_requests_are_a_429_that_says_when(limited):
     refused = client.post("/translate", json=body)
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert refused.json()["error"].startswith("more than 2 requests a minute: try again in")
+
+
+def test_a_body_that_does_not_arrive_is_a_408(limited):
+    app = limited(body_seconds=0.05).app
+
+    async def ask() -> list[dict]:
+        sent = []
+
+        async def receive() -> dict:
+            await asyncio.sleep(5)
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict) -> None:
+            sent.append(message)
+
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"10")]
+        scope = {"type": "http", "method": "POST", "path": "/translate", "headers": headers, "query_string": b""}
+        await app(scope, receive, send)
+        return sent
+
+    assert asyncio.run(ask())[0]["status"] == 408
+
+
+def test_a_full_queue_is_a_503_that_says_when(limited, monkeypatch):
+    client = limited()
+    monkeypatch.setattr(Batcher, "waiting", 2_000)
+    answer = client.post("/translate", json={"q": TEXT, "source": "en", "target": "fr"})
+    assert (answer.status_code, answer.json()) == (503, {"error": "the service is busy: try again in 100 s"})
+    assert answer.headers["retry-after"] == "100"
+    assert client.get("/readyz").status_code == 503
+
+
+def test_a_model_that_fails_is_not_ready(limited, monkeypatch):
+    def fail(self, sentences, search):
+        raise RuntimeError
+
+    client = limited()
+    monkeypatch.setattr(Translator, "translate_sentences", fail)
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
 
 
 def test_a_failure_tells_nothing_of_itself(limited, monkeypatch, caplog):

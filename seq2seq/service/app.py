@@ -20,18 +20,25 @@ from seq2seq.service.libretranslate import libretranslate
 from seq2seq.service.metrics import Metrics, Timed
 from seq2seq.service.refusal import Refusal
 from seq2seq.service.settings import ServiceConfig
+from seq2seq.service.shelf import Shelf
 from seq2seq.service.v1 import v1
 from seq2seq.translation.translator import Translator
 
 
 def create_app(
-    translators: Sequence[Translator], config: ServiceConfig | None = None, plain_page: bool = True
+    translators: Sequence[Translator],
+    config: ServiceConfig | None = None,
+    plain_page: bool = True,
+    folder: Path | None = None,
 ) -> FastAPI:
-    """The service over some models, one for each direction; with a page at / unless another is mounted there."""
+    """The service over some models, one for each direction; with a page at / unless another is mounted there.
+
+    `folder`, the service's own, is where translated files lie for some minutes; without it no files are taken.
+    """
     config = config or ServiceConfig()
     desk = Desk(translators, config)
     metrics = Metrics(desk.batchers.values())
-    doors = Doors(desk, Gate(config), metrics)
+    doors = Doors(desk, Gate(config), metrics, Shelf(folder) if folder else None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -63,7 +70,10 @@ def _add_probes(app: FastAPI, doors: Doors) -> None:
     @app.get("/readyz", tags=["probes"])
     async def readyz() -> JSONResponse:
         """Every model has just translated a sentence."""
-        ready = await doors.desk.ready()
+        try:
+            ready = await doors.desk.ready()
+        except Exception:
+            ready = False
         return JSONResponse({"status": "ok" if ready else "not ready"}, 200 if ready else 503)
 
     @app.get("/metrics", tags=["probes"])

@@ -1,17 +1,20 @@
 """Requests of many callers gathered into batches for one model. Knows no HTTP.
 
 A request is a text cut into sentences, and its sentences wait by themselves: a long text neither fills a batch alone
-nor waits as one block. What comes out for a sentence does not depend on the batch that it was in.
+nor waits as one block, and sentences of a like length are searched together. What comes out for a sentence does not
+depend on the batch that it was in.
 """
 
 import asyncio
+import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 from seq2seq.translation.plan import Plan, finished
 from seq2seq.translation.protect import needed
@@ -22,6 +25,7 @@ GATHER = 0.004  # seconds that an idle model waits for company before it takes t
 BATCH_SENTENCES = 48
 BATCH_CHARACTERS = 4_000  # of all sentences of a batch; one longer sentence is a batch of its own
 QUEUE_SENTENCES = 2_000
+CANDIDATES = 4  # batches' worth of sentences among which those of a like length are chosen
 RATE = 0.2  # weight of the newest batch in the mean of sentences a second
 
 
@@ -39,7 +43,7 @@ class Waiting:
 
     search: Search
     futures: dict[str, "asyncio.Future[SentenceTranslation]"]
-    left: deque[str] = field(default_factory=deque)
+    left: dict[str, None] = field(default_factory=dict)  # in order
 
 
 class Batcher:
@@ -60,18 +64,25 @@ class Batcher:
         self._worker: asyncio.Task[None] | None = None
         self._in_flight = 0
         self._rate = 20.0  # sentences a second, to begin with
+        self.last_success = -math.inf  # by time.monotonic(), when a batch was done
 
     @property
     def waiting(self) -> int:
         """Sentences that are queued or being searched."""
         return sum(len(request.left) for request in self._queue) + self._in_flight
 
+    def check_room(self, sentences: int = 1) -> None:
+        """OverloadedError if so many more find no room."""
+        waiting = self.waiting
+        if waiting and waiting + sentences > self._queue_sentences:
+            raise OverloadedError(retry_after=max(1.0, waiting / self._rate))
+
     async def translate(self, sentences: Sequence[str], search: Search) -> dict[str, SentenceTranslation]:
         """Sentences of plans; OverloadedError if they find no room. A cancelled caller leaves the queue."""
         with self._queued(sentences, search) as futures:
             return {sentence: await future for sentence, future in futures.items()}
 
-    async def stream(self, plan: Plan, search: Search) -> AsyncIterator[str | SentenceTranslation]:
+    async def stream(self, plan: Plan, search: Search) -> AsyncGenerator[str | SentenceTranslation]:
         """The parts of a translation in the order of the text, each as soon as it and all before it are there."""
         with self._queued(plan.sentences, search) as futures:
             for part in plan.parts:
@@ -91,12 +102,10 @@ class Batcher:
         self, sentences: Sequence[str], search: Search
     ) -> Iterator[dict[str, "asyncio.Future[SentenceTranslation]"]]:
         """A place in the queue for as long as the caller stays."""
-        waiting = self.waiting
-        if waiting and waiting + len(sentences) > self._queue_sentences:
-            raise OverloadedError(retry_after=max(1.0, waiting / self._rate))
+        self.check_room(len(sentences))
         loop = asyncio.get_running_loop()
         futures = {sentence: loop.create_future() for sentence in sentences}
-        request = Waiting(search, futures, deque(sentences))
+        request = Waiting(search, futures, dict.fromkeys(sentences))
         if sentences:
             self._queue.append(request)
             self._wake()
@@ -119,26 +128,34 @@ class Batcher:
             await self._run(batch)
 
     def _next_batch(self) -> list[tuple[Waiting, str]]:
-        """Sentences in turn from all who wait and search in the same way as the one who has waited longest."""
+        """Sentences of a like length, among them that which has waited longest, all to be searched in its way."""
         self._queue = deque(request for request in self._queue if request.left)
         if not self._queue:
             return []
-        search = self._queue[0].search
-        batch: list[tuple[Waiting, str]] = []
-        characters = 0
-        turn = deque(request for request in self._queue if request.search == search)
-        while turn and len(batch) < self._batch_sentences:
-            request = turn.popleft()
-            if batch and characters + len(request.left[0]) > BATCH_CHARACTERS:
+        oldest = self._queue[0]
+        candidates = list(islice(self._in_turn(oldest.search), CANDIDATES * self._batch_sentences))
+        length = len(candidates[0][1])
+        alike = sorted(candidates[1:], key=lambda one: abs(len(one[1]) - length))  # stable: else in turn
+        batch = candidates[:1]
+        for request, sentence in alike[: self._batch_sentences - 1]:
+            length += len(sentence)
+            if length > BATCH_CHARACTERS:
                 break
-            sentence = request.left.popleft()
             batch.append((request, sentence))
-            characters += len(sentence)
-            if request.left:
-                turn.append(request)
+        for request, sentence in batch:
+            del request.left[sentence]
         served = {id(request) for request, _ in batch}
         self._queue = deque(sorted(self._queue, key=lambda request: id(request) in served))  # they wait at the back
         return batch
+
+    def _in_turn(self, search: Search) -> Iterator[tuple[Waiting, str]]:
+        """A sentence of each who waits and searches in this way, again and again: the order that is fair."""
+        turn = deque((request, iter(request.left)) for request in self._queue if request.search == search)
+        while turn:
+            request, sentences = turn.popleft()
+            if (sentence := next(sentences, None)) is not None:
+                yield request, sentence
+                turn.append((request, sentences))
 
     async def _run(self, batch: Sequence[tuple[Waiting, str]]) -> None:
         """Search a batch in the thread and hand out what it found, or why it found nothing."""
@@ -156,6 +173,7 @@ class Batcher:
             return
         finally:
             self._in_flight = 0
+        self.last_success = time.monotonic()
         with suppress(Exception):
             self.on_batch(list(found.values()))
         self._rate += RATE * (len(sentences) / (time.perf_counter() - started) - self._rate)

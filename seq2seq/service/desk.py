@@ -1,8 +1,10 @@
 """What all doors of the service share: its models, what may be asked of them, and the way to their queues."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import TypeVar
 
 from seq2seq.errors import UserError
 from seq2seq.service.batcher import Batcher, OverloadedError
@@ -13,7 +15,14 @@ from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.translator import Search, Translator
 
+Result = TypeVar("Result")
 PROBE = "The sun is shining."
+FRESH = 5.0  # seconds for which a translation that succeeded says that the models are ready
+
+
+def busy(full: OverloadedError) -> Refusal:
+    """503: there is no room."""
+    return later(503, "the service is busy", full.retry_after)
 
 
 class Desk:
@@ -75,45 +84,89 @@ class Desk:
             raise invalid(str(error)) from None
 
     async def plan(self, batcher: Batcher, texts: Sequence[str], format: str = "text") -> list[Plan | MarkupPlan]:
-        """Texts cut into sentences, off the event loop."""
-        plans = await asyncio.to_thread(lambda: [batcher.translator.plan(text, format) for text in texts])
+        """Texts cut into sentences; OverloadedError where even one would find no room."""
+        batcher.check_room()
+        try:
+            plans = await asyncio.to_thread(lambda: [batcher.translator.plan(text, format) for text in texts])
+        except UserError as error:
+            raise invalid(str(error)) from None
         sentences = sum(len(plan.sentences) for plan in plans)
         if sentences > self.config.max_sentences:
             raise too_much("sentences of a request", sentences, self.config.max_sentences)
         return plans
 
     async def translate(
-        self, batcher: Batcher, texts: Sequence[str], search: Search, format: str = "text"
-    ) -> list[Translation]:
-        """Translations of all texts, within the deadline."""
-        async with self._within_the_deadline():
-            plans = await self.plan(batcher, texts, format)
-            sentences = dict.fromkeys(sentence for plan in plans for sentence in plan.sentences)
-            translated = await batcher.translate(list(sentences), search)
-            return [plan.assemble(translated) for plan in plans]
+        self,
+        batcher: Batcher,
+        texts: Sequence[str],
+        search: Search,
+        told: Callable[[Translation], Result],
+        format: str = "text",
+    ) -> list[Result]:
+        """What is told of the translations of all texts, within the deadline. Telling, too, is off the event loop."""
+        async with self._until(self._deadline()):
+            return await self._translate(batcher, await self.plan(batcher, texts, format), search, told)
 
-    async def stream(self, batcher: Batcher, plan: Plan, search: Search) -> AsyncIterator[str | SentenceTranslation]:
-        """Parts of a translation as they are done, within the deadline."""
-        async with self._within_the_deadline():
-            async for part in batcher.stream(plan, search):
+    async def _translate(
+        self,
+        batcher: Batcher,
+        plans: Sequence[Plan | MarkupPlan],
+        search: Search,
+        told: Callable[[Translation], Result],
+    ) -> list[Result]:
+        sentences = dict.fromkeys(sentence for plan in plans for sentence in plan.sentences)
+        translated = await batcher.translate(list(sentences), search)
+        return await asyncio.to_thread(lambda: [told(plan.assemble(translated)) for plan in plans])
+
+    async def attention(
+        self, batcher: Batcher, texts: Sequence[str], search: Search, told: Callable[[Translation], Result]
+    ) -> list[Result]:
+        """As translate, of texts of one sentence each, and not of many: a map is large."""
+        if len(texts) > self.config.max_maps:
+            raise too_much("texts whose attention is asked", len(texts), self.config.max_maps)
+        async with self._until(self._deadline()):
+            plans = await self.plan(batcher, texts)
+            for plan in plans:
+                count = sum(part.translatable for part in plan.parts) if isinstance(plan, Plan) else 0
+                if count != 1:
+                    raise invalid(f"attention is of one sentence, the text has {count} to translate")
+            return await self._translate(batcher, plans, search, told)
+
+    async def stream(self, batcher: Batcher, text: str, search: Search) -> AsyncGenerator[str | SentenceTranslation]:
+        """Parts of a translation as they are done, all within the deadline."""
+        end = self._deadline()
+        async with self._until(end):
+            (plan,) = await self.plan(batcher, [text])
+        assert isinstance(plan, Plan)  # of plain text
+        async with aclosing(batcher.stream(plan, search)) as parts:
+            while True:
+                async with self._until(end):  # around each wait: tasks may take turns with a generator
+                    part = await anext(parts, None)
+                if part is None:
+                    return
                 yield part
 
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self.config.deadline
+
     @asynccontextmanager
-    async def _within_the_deadline(self) -> AsyncIterator[None]:
+    async def _until(self, end: float) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self.config.deadline):
+            async with asyncio.timeout_at(end):
                 yield
         except TimeoutError:
             raise Refusal(504, f"not done within {self.config.deadline:g} s: send less text at once") from None
         except OverloadedError as full:
-            raise later(503, "the service is busy", full.retry_after) from None
+            raise busy(full) from None
 
     async def ready(self) -> bool:
-        """Whether every model translates a sentence."""
+        """Whether every model has just translated, or does so when asked."""
         for batcher in self.batchers.values():
+            if time.monotonic() - batcher.last_success < FRESH:
+                continue
             search = batcher.translator.search(1, attention=False)
-            (done,) = await self.translate(batcher, [PROBE], search)
-            if not done.text.strip():
+            (text,) = await self.translate(batcher, [PROBE], search, lambda done: done.text)
+            if not text.strip():
                 return False
         return True
 

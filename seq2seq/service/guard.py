@@ -16,6 +16,7 @@ from seq2seq.service.settings import ServiceConfig
 
 log = logging.getLogger("seq2seq.service")
 MINUTE = 60.0
+WRONG_KEYS = 20  # that an address may try in a minute
 CALLERS = 10_000  # whose newest requests are remembered
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -135,7 +136,7 @@ class SecurityHeaders:
 
 
 class Gate:
-    """Keys and the number of requests a minute."""
+    """Keys and the number of requests a minute, in this process."""
 
     def __init__(self, config: ServiceConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self.config, self._clock = config, clock
@@ -144,20 +145,22 @@ class Gate:
     def admit(self, request: Request, key: str | None) -> None:
         """Refuse a request without a key where one is needed, and one too many."""
         key = key or _bearer(request)
+        address = request.client.host if request.client else "unknown"
         if self.config.api_keys and not self._is_known(key):
+            self._count(f"wrong from {address}", WRONG_KEYS, "wrong keys")
             raise Refusal(403, "a valid api_key is needed" if key else "api_key is missing")
         if self.config.requests_per_minute:
-            address = request.client.host if request.client else "unknown"
-            self._count(f"key {key}" if self.config.api_keys else f"address {address}")
+            caller = f"key {key}" if self.config.api_keys else f"address {address}"
+            self._count(caller, self.config.requests_per_minute, "requests")
 
     def _is_known(self, given_key: str | None) -> bool:
         """Compared with every key in constant time."""
-        given = (given_key or "").encode()
+        given = (given_key or "").encode("utf-8", "surrogatepass")
         known = [hmac.compare_digest(given, key.encode()) for key in self.config.api_keys]
         return any(known)
 
-    def _count(self, caller: str) -> None:
-        now, limit = self._clock(), self.config.requests_per_minute
+    def _count(self, caller: str, limit: int, what: str) -> None:
+        now = self._clock()
         times = self._newest.pop(caller, deque())
         while times and times[0] <= now - MINUTE:
             times.popleft()
@@ -165,7 +168,7 @@ class Gate:
         if len(self._newest) > CALLERS:
             del self._newest[next(iter(self._newest))]
         if len(times) >= limit:
-            raise later(429, f"more than {limit} requests a minute", times[0] + MINUTE - now)
+            raise later(429, f"more than {limit} {what} a minute", times[0] + MINUTE - now)
         times.append(now)
 
 

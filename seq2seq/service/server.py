@@ -6,7 +6,9 @@ import socket
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
@@ -32,6 +34,7 @@ class Served(Section):
     engine: str = "torch"
     precision: str | None = None
     plain_page: bool = True
+    folder: str | None = None  # of translated files, where they are taken
     config: ServiceConfig = ServiceConfig()
 
 
@@ -61,7 +64,7 @@ def load(served: Served) -> list[Translator]:
 
 def build(served: Served, translators: Sequence[Translator]) -> FastAPI:
     """The application over loaded models."""
-    return create_app(translators, served.config, served.plain_page)
+    return create_app(translators, served.config, served.plain_page, Path(served.folder) if served.folder else None)
 
 
 def app_of_worker() -> FastAPI:
@@ -75,7 +78,26 @@ def run(served: Served, host: str, port: int, workers: int, mount: Mount | None 
     if workers < 1:
         raise UserError(f"--workers {workers} is not 1 or more")
     _check_port(host, port)
-    options: dict[str, Any] = {
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))  # uvicorn raises the signal again when it is done
+    with ExitStack() as stack:
+        if served.config.files:
+            folder = stack.enter_context(TemporaryDirectory(prefix="seq2seq-"))
+            served = served.model_copy(update={"folder": folder})
+        translators = load(served)  # a mistake is told here, once, and not by every worker
+        print(f"serving at http://{host}:{port} (Ctrl+C ends it)", file=sys.stderr)
+        if workers == 1:
+            app = build(served, translators)
+            uvicorn.run(mount(app, translators[0]) if mount else app, **_options(served, host, port))
+            return
+        del translators
+        os.environ[VARIABLE] = served.model_dump_json()
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
+        factory = f"{__name__}:{app_of_worker.__name__}"
+        uvicorn.run(factory, factory=True, workers=workers, **_options(served, host, port))
+
+
+def _options(served: Served, host: str, port: int) -> dict[str, Any]:
+    return {
         "host": host,
         "port": port,
         "access_log": False,  # addresses and paths are nobody's business
@@ -85,16 +107,6 @@ def run(served: Served, host: str, port: int, workers: int, mount: Mount | None 
         "limit_concurrency": CONNECTIONS,
         "server_header": False,
     }
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))  # uvicorn raises the signal again when it is done
-    translators = load(served)  # a mistake is told here, once, and not by every worker
-    print(f"serving at http://{host}:{port} (Ctrl+C ends it)", file=sys.stderr)
-    if workers == 1:
-        app = build(served, translators)
-        uvicorn.run(mount(app, translators[0]) if mount else app, **options)
-        return
-    del translators
-    os.environ[VARIABLE] = served.model_dump_json()
-    uvicorn.run(f"{__name__}:{app_of_worker.__name__}", factory=True, workers=workers, **options)
 
 
 def _check_port(host: str, port: int) -> None:

@@ -1,7 +1,9 @@
 """Our own API: scores, n best, word alignment, attention, and long texts sentence by sentence."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -9,12 +11,13 @@ from fastapi.responses import JSONResponse, Response
 from sse_starlette import EventSourceResponse
 
 from seq2seq.service.batcher import Batcher
-from seq2seq.service.bodies import V1Body, read_body
+from seq2seq.service.bodies import V1Body
 from seq2seq.service.doors import Doors, documented
 from seq2seq.service.refusal import Refusal, invalid
-from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.translator import Search
+
+Event = dict[str, str]
 
 
 def v1(doors: Doors) -> APIRouter:
@@ -22,8 +25,7 @@ def v1(doors: Doors) -> APIRouter:
     router, desk = APIRouter(prefix="/v1", tags=["seq2seq"]), doors.desk
 
     async def asked(request: Request) -> tuple[V1Body, list[str], Batcher]:
-        body = await read_body(request, V1Body)
-        doors.gate.admit(request, body.api_key)
+        body = await doors.admitted(request, V1Body)
         texts = [body.text] if isinstance(body.text, str) else body.text
         desk.check_texts(texts)
         return body, texts, desk.batcher(body.source, body.target)
@@ -36,18 +38,18 @@ def v1(doors: Doors) -> APIRouter:
         if body.stream:
             if not isinstance(body.text, str):
                 raise invalid("stream takes one text, not a list")
-            return EventSourceResponse(_events(doors, batcher, body.text, search))
-        results = await doors.while_there(request, desk.translate(batcher, texts, search))
-        answers = [_translation(result) for result in results]
+            events = _events(doors, batcher, body.text, search)
+            first = await doors.while_there(request, anext(events))  # a refusal still has a status of its own
+            return EventSourceResponse(_with_first(first, events))
+        answers = await doors.while_there(request, desk.translate(batcher, texts, search, _translation))
         return JSONResponse(answers[0] if isinstance(body.text, str) else answers)
 
     @router.post("/attention", openapi_extra=documented(V1Body))
     async def attention(request: Request) -> JSONResponse:
-        """Cross-attention of every layer and head, of a text of one sentence."""
+        """Cross-attention of every layer and head, of texts of one sentence."""
         body, texts, batcher = await asked(request)
         search = desk.search(batcher, body.beam_size, 1, attention=True)
-        results = await doors.while_there(request, desk.translate(batcher, texts, search))
-        answers = [_attention(result) for result in results]
+        answers = await doors.while_there(request, desk.attention(batcher, texts, search, _attention))
         return JSONResponse(answers[0] if isinstance(body.text, str) else answers)
 
     return router
@@ -80,8 +82,6 @@ def _sentence(sentence: SentenceTranslation) -> dict[str, Any]:
 
 
 def _attention(result: Translation) -> dict[str, Any]:
-    if len(result.sentences) != 1:
-        raise invalid(f"attention is of one sentence, the text has {len(result.sentences)} to translate")
     (sentence,) = result.sentences
     layers, heads = sentence.attention.shape[:2]
     return {
@@ -94,16 +94,23 @@ def _attention(result: Translation) -> dict[str, Any]:
     }
 
 
-async def _events(doors: Doors, batcher: Batcher, text: str, search: Search) -> AsyncIterator[dict[str, str]]:
-    """An event a part of the text; then the end, or why there is none."""
-    try:
-        (plan,) = await doors.desk.plan(batcher, [text])
-        assert isinstance(plan, Plan)  # of plain text
-        async for part in doors.desk.stream(batcher, plan, search):
+async def _events(doors: Doors, batcher: Batcher, text: str, search: Search) -> AsyncGenerator[Event]:
+    """An event a part of the text; then the end."""
+    async with aclosing(doors.desk.stream(batcher, text, search)) as parts:
+        async for part in parts:
             if isinstance(part, str):
                 yield {"event": "text", "data": json.dumps({"text": part})}
             else:
-                yield {"event": "sentence", "data": json.dumps(_sentence(part))}
-        yield {"event": "end", "data": "{}"}
-    except Refusal as refusal:
-        yield {"event": "error", "data": json.dumps({"error": refusal.message})}
+                yield {"event": "sentence", "data": json.dumps(await asyncio.to_thread(_sentence, part))}
+    yield {"event": "end", "data": "{}"}
+
+
+async def _with_first(first: Event, others: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
+    """Events, and instead of the end why there is none."""
+    async with aclosing(others):
+        yield first
+        try:
+            async for event in others:
+                yield event
+        except Refusal as refusal:
+            yield {"event": "error", "data": json.dumps({"error": refusal.message})}

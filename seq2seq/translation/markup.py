@@ -18,7 +18,6 @@ from seq2seq.translation.tokens import Attribute, Token, attributes, read_tokens
 
 _INLINE = """a abbr acronym b bdi bdo big cite del dfn em font i ins label mark q s small span strike strong sub sup
     time tt u var"""
-_OPAQUE = "head iframe math noscript object pre script style svg template textarea"
 INLINE = frozenset(_INLINE.split())
 POINTS = frozenset(("img", "wbr", ""))  # what takes a place in a line; "" is a comment
 ATOMS = frozenset(("code", "kbd", "samp"))  # kept as they are, as words of a sentence

@@ -15,9 +15,11 @@ from seq2seq.translation.result import Alternative, SentenceTranslation
 NAMES = ("Tom", "Mary", "John", "Boston", "Paris", "Emily")
 NUMBERS = ("30", "20", "50", "15", "12", "60")
 _ENDINGS = "pdf|txt|jpe?g|png|gif|docx?|xlsx?|csv|zip|html?|py|js"
-_KINDS = {  # every repetition has a bound, so the time grows with the text's length and not with its square
+# Every repetition has a bound, so the time grows with the text's length and not with its square.
+_KINDS = {
     "address": r"""(?:https?://|www\.)[^\s<>"']{0,300}[\w/=&#]|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,5}""",
-    "field": r"\{\{\s{0,3}[\w.-]{1,40}\s{0,3}\}\}|\$?\{[\w.-]{0,40}\}|\[\[[^\[\]]{1,40}\]\]|__\w{1,40}__|<\w[\w-]{0,40}>",
+    "field": r"\{\{\s{0,3}[\w.-]{1,40}\s{0,3}\}\}|\$?\{[\w.-]{0,40}\}|\[\[[^\[\]]{1,40}\]\]"
+    r"|__\w{1,40}__|<\w[\w-]{0,40}>",
     "printf": r"%\(\w{1,40}\)[sdif]|%(?:\d{1,2}\$)?[-+0]?\d{0,3}(?:\.\d{1,2})?[sdifuxX@](?!\w)",
     "path": rf"(?:[A-Za-z]:)?(?:[\\/][\w.-]{{0,60}}\w){{2,12}}|(?<!\w)[@#]\w{{1,60}}|\b[\w-]{{1,60}}\.(?:{_ENDINGS})\b",
     "sum": r"(?<!\d)\d[\d.,]{0,20}(?:\s?[-<>=+×÷*/]\s?\d[\d.,]{0,20}\b){1,8}(?<=\d)",

@@ -130,7 +130,12 @@ class Translation:
         return any(sentence.truncated for sentence in self.sentences)
 
     def best(self, n: int) -> list[Alternative]:
-        """The n best translations of the whole text: combinations of alternatives, by the sum of their scores."""
+        """The n best translations of the whole text: combinations of alternatives, by the sum of their scores.
+
+        Of a page there is one, since its tags are placed in the best translations alone.
+        """
+        if self.markup is not None:
+            return [Alternative(self.markup, sum(sentence.score for sentence in self.sentences))]
         combined = [Alternative("", 0.0)]
         for part in self.parts:
             options = [Alternative(part, 0.0)] if isinstance(part, str) else part.alternatives

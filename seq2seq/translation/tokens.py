@@ -85,6 +85,11 @@ def _end_of_raw(source: str, place: int, name: str) -> int:
     return found.start() if found else len(source)
 
 
+def text_of(source: str) -> str:
+    """What a page says, without its markup."""
+    return unescape(" ".join(token.raw for token in read_tokens(source) if token.kind == "text"))
+
+
 def attributes(tag: str) -> list[Attribute]:
     """The attributes of a tag, in order; one without a value has none that could be written to."""
     first = re.match(r"<[^\s/>]*+", tag)
