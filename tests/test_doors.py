@@ -30,7 +30,7 @@ def test_on_the_command_line(translator, monkeypatch, capsys, case):
         pytest.skip("the command line's lines end in LF alone")
     monkeypatch.setattr(Translator, "from_pretrained", lambda *options, **named: translator)
     assert main(["translate", "--json", "--format", case["format"], "--", case["text"]]) == 0
-    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    answers = [json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]]
     result = made("\n".join(answer["translation"] for answer in answers), answers)
     assert unmet(case["expect"], case["text"], result) == [], result.text[:300]
 
@@ -38,7 +38,7 @@ def test_on_the_command_line(translator, monkeypatch, capsys, case):
 @pytest.mark.parametrize("case", parameters("text"))
 def test_over_http(client, case):
     answer = client.post("/v1/translate", json={"text": case["text"]})
-    if answer.status_code == 400 and "no_silent_cut_or_4xx" in case["expect"]:
+    if 400 <= answer.status_code < 500 and "no_silent_cut_or_4xx" in case["expect"]:
         return
     assert answer.status_code == 200
     result = made(answer.json()["translation"], [answer.json()])

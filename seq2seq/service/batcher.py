@@ -26,6 +26,7 @@ BATCH_SENTENCES = 48
 BATCH_CHARACTERS = 4_000  # of all sentences of a batch; one longer sentence is a batch of its own
 QUEUE_SENTENCES = 2_000
 CANDIDATES = 4  # batches' worth of sentences among which those of a like length are chosen
+LIKE = 16  # characters by which sentences differ and still count as of one length
 RATE = 0.2  # weight of the newest batch in the mean of sentences a second
 
 
@@ -135,7 +136,7 @@ class Batcher:
         oldest = self._queue[0]
         candidates = list(islice(self._in_turn(oldest.search), CANDIDATES * self._batch_sentences))
         length = len(candidates[0][1])
-        alike = sorted(candidates[1:], key=lambda one: abs(len(one[1]) - length))  # stable: else in turn
+        alike = sorted(candidates[1:], key=lambda one: abs(len(one[1]) - length) // LIKE)  # stable: else in turn
         batch = candidates[:1]
         for request, sentence in alike[: self._batch_sentences - 1]:
             length += len(sentence)

@@ -1,12 +1,13 @@
 """Bodies of requests: JSON, or a form, into what a door takes; faults in one line."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
@@ -101,17 +102,18 @@ async def read_file(request: Request, seconds: float) -> tuple[FileBody, str, st
     await _arrived(request, seconds)
     values = await multipart(request, files=1)
     file = values.pop("file", None)
-    if not isinstance(file, UploadFile):
+    if not isinstance(file, tuple):
         raise invalid("file is missing: send it as multipart/form-data")
     try:
         body = FileBody.model_validate(values)
     except ValidationError as error:
         raise invalid(_first_fault(error)) from None
-    ending = PurePosixPath(file.filename or "").suffix.lower()
+    name, content = file
+    ending = PurePosixPath(name).suffix.lower()
     if ending not in KINDS:
         raise invalid(f"a file's name ends in {ending[:10]!r}, not in {' or '.join(KINDS)}")
     try:
-        return body, (await file.read()).decode("utf-8-sig"), ending
+        return body, content.decode("utf-8-sig"), ending
     except UnicodeDecodeError:
         raise invalid("the file is not UTF-8") from None
 
@@ -135,21 +137,27 @@ def _urlencoded(body: bytes) -> dict[str, Any]:
         raise invalid("the form is not UTF-8") from None
     except ValueError:
         raise invalid(f"the form has more than {MOST_FIELDS:,} fields") from None
-    return _fields(FormData([*pairs]))
+    return _fields(pairs)
 
 
 async def multipart(request: Request, files: int = 0) -> dict[str, Any]:
-    """Fields of a form in parts, with so many files at most."""
+    """Fields of a form in parts, with so many files at most, each as its name and its content."""
     try:
-        form = await request.form(max_files=files, max_fields=MOST_FIELDS)
+        async with request.form(max_files=files, max_fields=MOST_FIELDS) as form:
+            pairs = [
+                (name, (value.filename or "", await value.read()) if isinstance(value, UploadFile) else value)
+                for name, value in form.multi_items()
+            ]
     except (HTTPException, ValueError, LookupError):  # a codec that the form names may not exist, or not decode
         raise invalid("the form cannot be read: send multipart/form-data in UTF-8") from None
-    return _fields(form)
+    return _fields(pairs)
 
 
-def _fields(form: FormData) -> dict[str, Any]:
+def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """A value for each name, or a list where it has several."""
-    values = {name: form.getlist(name) for name in form}
+    values: dict[str, list[Any]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
     return {name: several if len(several) > 1 else several[0] for name, several in values.items()}
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,6 +20,7 @@ class Metrics:
 
     def __init__(self, batchers: Iterable[Batcher]) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         self.seconds = Histogram(
             "seq2seq_request_seconds", "Time to answer", ["door", "status"], buckets=SECONDS, registry=self.registry
         )
