@@ -44,7 +44,7 @@ ONLY_IN = {
     "ctranslate2": {"seq2seq/translation/ctranslate2_engine.py", "seq2seq/benchmark/by_hand.py"},
     "matplotlib": {"seq2seq/insight/figures.py"},
     "plotly": {"seq2seq/insight/figures.py"},
-    "ray": {"scripts/translate_on_ray.py"},
+    "ray": {"scripts/translate_on_ray.py", "scripts/ray_serve.py"},
     "transformers": {"seq2seq/benchmark/marian.py"},
 }
 ONLY_UNDER = {

@@ -136,12 +136,10 @@ async def _watch(client: httpx.AsyncClient, load: Load) -> None:
             started = time.perf_counter()
             await client.get("/livez")
             load.slowest_livez = max(load.slowest_livez, time.perf_counter() - started)
-            found = re.search(
-                r"^process_resident_memory_bytes (\S+)", (await client.get("/metrics")).text, re.MULTILINE
-            )
+            metrics = (await client.get("/metrics")).text
         except httpx.TransportError:
             continue
-        if found:
+        if found := re.search(r"^process_resident_memory_bytes (\S+)", metrics, re.MULTILINE):
             load.memory.append(float(found[1]))
 
 

@@ -67,10 +67,14 @@ def build(served: Served, translators: Sequence[Translator]) -> FastAPI:
     return create_app(translators, served.config, served.plain_page, Path(served.folder) if served.folder else None)
 
 
+def app_of(served: Served) -> FastAPI:
+    """The application, its models loaded here."""
+    return build(served, load(served))
+
+
 def app_of_worker() -> FastAPI:
     """What uvicorn calls in each worker."""
-    served = Served.model_validate_json(os.environ[VARIABLE])
-    return build(served, load(served))
+    return app_of(Served.model_validate_json(os.environ[VARIABLE]))
 
 
 def run(served: Served, host: str, port: int, workers: int, mount: Mount | None = None) -> None:
