@@ -56,15 +56,17 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("files = true needs a folder that all replicas share; Ray's replicas have none")
     served = Served(models=options.model or [None], engine=options.engine, precision=options.precision, config=config)
     load(served)  # a mistake is told here, once, and not by every replica
-    stop = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    import ray
     from ray import serve
 
     _start(options, served)
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):  # after Ray, which has handlers of its own
+        signal.signal(number, lambda *_: stop.set())
     print(f"serving at http://{options.host}:{options.port} (Ctrl+C ends it)", file=sys.stderr)
     stop.wait()
     serve.shutdown()
+    ray.shutdown()
 
 
 def _start(options: argparse.Namespace, served: Served) -> None:

@@ -22,7 +22,7 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="
 
 def replicas() -> list[int]:
     """Process ids of the replicas that serve."""
-    command = ["ps", "-e", "-o", "pid=", "-o", "args="]
+    command = ["ps", "-ww", "-e", "-o", "pid=", "-o", "args="]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     return [int(line.split()[0]) for line in found.stdout.splitlines() if "ray::ServeReplica:" in line]
 

@@ -109,7 +109,7 @@ def test_a_server_that_is_asked_to_stop_finishes_what_it_has_begun():
 
 def children(parent: int) -> list[int]:
     found = subprocess.run(
-        ["ps", "-o", "pid=", "-o", "args=", "--ppid", str(parent)], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-o", "pid=", "-o", "args=", "--ppid", str(parent)], capture_output=True, text=True, check=True
     )
     return [int(line.split()[0]) for line in found.stdout.splitlines() if "spawn_main" in line]
 

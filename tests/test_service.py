@@ -5,7 +5,9 @@ import json
 import os
 import re
 import time
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -13,12 +15,14 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from seq2seq import Translator
+from seq2seq.config import validate
 from seq2seq.service.app import create_app
 from seq2seq.service.batcher import Batcher
 from seq2seq.service.refusal import Refusal
 from seq2seq.service.settings import ServiceConfig
 from seq2seq.service.shelf import Shelf
 
+ROOT = Path(__file__).parents[1]
 MULTIPART = "multipart/form-data; boundary=y; charset="
 TEXT = "The old man is reading a book. It is late."
 
@@ -473,3 +477,12 @@ def test_the_documentation_needs_no_net(client):
         assert client.get(script).status_code == 200
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/translate", "/detect", "/languages", "/v1/translate", "/v1/attention", "/metrics"} <= set(paths)
+
+
+def test_the_docs_name_every_setting():
+    [block] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/service.md").read_text(encoding="utf-8"), re.DOTALL)
+    lines = [f"{name} = {json.dumps(field.default)}" for name, field in ServiceConfig.model_fields.items()]
+    notes = [field.description for field in ServiceConfig.model_fields.values()]
+    width = max(map(len, lines))
+    assert block == "".join(f"{line:{width}}  # {note}\n" for line, note in zip(lines, notes, strict=True))
+    assert validate(ServiceConfig, tomllib.loads(block), "docs") == ServiceConfig()

@@ -47,16 +47,25 @@ def add_translate(commands: Any) -> None:
         metavar="F",
         help="text (default), or html: the input is one page, and so is the output",
     )
+    parser.add_argument(
+        "--glossary",
+        type=Path,
+        metavar="FILE",
+        help="words to translate so: JSON, or lines of term TAB translation",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object per input line, with words and alignment")
 
 
 def translate(options: argparse.Namespace) -> None:
     """`seq2seq translate`."""
+    from seq2seq.translation.glossary import read_glossary
+
     if options.text and options.input:
         raise UserError("give TEXT or --input, not both")
     if options.format == "html" and options.n_best > 1:
         raise UserError(f"--n-best {options.n_best}: a page has one translation")
     lines = _input_page(options) if options.format == "html" else _input_lines(options)
+    glossary = read_glossary(options.glossary) if options.glossary else None
     translator = open_translator(options)
     size = 1 if not options.text and not options.input and sys.stdin.isatty() else CHUNK
     numbers = itertools.count(1)
@@ -69,6 +78,7 @@ def translate(options: argparse.Namespace) -> None:
                 n_best=options.n_best,
                 length_penalty=options.length_penalty,
                 format=options.format,
+                glossary=glossary,
                 attention=options.json,
             )
             for result in results:
@@ -128,6 +138,7 @@ def _as_json(result: "Translation", n_best: int) -> dict[str, Any]:
                 "source_words": sentence.source_words,
                 "target_words": sentence.target_words,
                 "alignment": [link._asdict() for link in sentence.alignment],
+                "glossary": [term._asdict() for term in sentence.terms],
             }
             for sentence in result.sentences
         ],

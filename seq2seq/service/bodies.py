@@ -70,6 +70,9 @@ class V1Body(Asked):
     target: Language = Field("fr", description="language to translate into")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept; 1 is greedy")
     n_best: int = Field(1, ge=1, description="translations of each sentence")
+    glossary: dict[str, str] = Field(
+        {}, max_length=100, description="words, and how they are to be translated", examples=[{"bank": "rive"}]
+    )
     stream: bool = Field(False, description="answer sentence by sentence, as server-sent events")
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
@@ -69,7 +69,13 @@ class Desk:
             raise too_much("characters of a request", characters, config.max_characters)
 
     def search(
-        self, batcher: Batcher, beam_size: int | None, n_best: int, attention: bool, format: str = "text"
+        self,
+        batcher: Batcher,
+        beam_size: int | None,
+        n_best: int,
+        attention: bool,
+        format: str = "text",
+        glossary: Mapping[str, str] | None = None,
     ) -> Search:
         """Checked settings; a beam that is too small for so many translations is widened."""
         config = self.config
@@ -79,7 +85,7 @@ class Desk:
             raise too_much("alternatives", n_best - 1, config.max_alternatives)
         beam = max(beam_size or batcher.translator.info.decode.beam_size, n_best)
         try:
-            return batcher.translator.search(beam, n_best, format=format, attention=attention)
+            return batcher.translator.search(beam, n_best, format=format, attention=attention, glossary=glossary)
         except UserError as error:
             raise invalid(str(error)) from None
 

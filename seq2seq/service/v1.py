@@ -34,7 +34,7 @@ def v1(doors: Doors) -> APIRouter:
     async def translate(request: Request) -> Response:
         """Translate, with scores, alternatives and word links of every sentence."""
         body, texts, batcher = await asked(request)
-        search = desk.search(batcher, body.beam_size, body.n_best, attention=True)
+        search = desk.search(batcher, body.beam_size, body.n_best, attention=True, glossary=body.glossary)
         if body.stream:
             if not isinstance(body.text, str):
                 raise invalid("stream takes one text, not a list")
@@ -48,7 +48,7 @@ def v1(doors: Doors) -> APIRouter:
     async def attention(request: Request) -> JSONResponse:
         """Cross-attention of every layer and head, of texts of one sentence."""
         body, texts, batcher = await asked(request)
-        search = desk.search(batcher, body.beam_size, 1, attention=True)
+        search = desk.search(batcher, body.beam_size, 1, attention=True, glossary=body.glossary)
         answers = await doors.while_there(request, desk.attention(batcher, texts, search, _attention))
         return JSONResponse(answers[0] if isinstance(body.text, str) else answers)
 
@@ -78,6 +78,7 @@ def _sentence(sentence: SentenceTranslation) -> dict[str, Any]:
             {"source": link.source, "target": link.target, "weight": round(link.weight, 6)}
             for link in sentence.alignment
         ],
+        "glossary": [term._asdict() for term in sentence.terms],
     }
 
 

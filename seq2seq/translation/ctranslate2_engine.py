@@ -211,6 +211,12 @@ class CTranslate2Engine(Engine):
         """See Engine."""
         return self._torch.model
 
+    def constrained(
+        self, source: Sequence[int], phrases: Sequence[tuple[int, ...]], beam_size: int, alpha: float
+    ) -> list[Hypothesis]:
+        """See Engine."""
+        return self._torch.constrained(source, phrases, beam_size, alpha)
+
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> "list[NDArray[np.float32]]":

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seq2seq.errors import UserError
 from seq2seq.folder import AlignmentChoice
@@ -21,6 +21,14 @@ class Alternative:
     score: float
 
 
+class Term(NamedTuple):
+    """A term of the glossary that stands in a sentence, and whether its translation does in the sentence's."""
+
+    source: str
+    target: str
+    kept: bool
+
+
 @dataclass(frozen=True)
 class SentenceTranslation:
     """One model call: a sentence, its translation, and the attention between them."""
@@ -36,6 +44,7 @@ class SentenceTranslation:
     target_ids: tuple[int, ...] = field(repr=False)
     aligning: AlignmentChoice = field(default=AlignmentChoice(layer=0), repr=False)
     weights: "Array | None" = field(default=None, repr=False)
+    terms: tuple[Term, ...] = ()  # of the glossary
 
     @property
     def attention(self) -> "Array":

@@ -1,7 +1,7 @@
 """Text to Translation: the one door that command line, service, demo and evaluation share."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -9,9 +9,10 @@ from seq2seq import hub
 from seq2seq.errors import UserError
 from seq2seq.folder import FILES
 from seq2seq.translation.engine import Engine, Hypothesis, open_engine
+from seq2seq.translation.glossary import Glossary
 from seq2seq.translation.markup import MarkupPlan, plan_markup
 from seq2seq.translation.plan import Plan
-from seq2seq.translation.result import Alternative, SentenceTranslation, Translation
+from seq2seq.translation.result import Alternative, SentenceTranslation, Term, Translation
 from seq2seq.translation.sentences import Piece, is_capitals, split_text, tidy, trim, without_capitals
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("text", "html")
+Terms = Mapping[str, str] | Glossary | None  # a glossary as a caller gives it
 
 
 class Search(NamedTuple):
@@ -30,6 +32,7 @@ class Search(NamedTuple):
     n_best: int
     length_penalty: float
     attention: bool  # with the forced pass that attention and alignment need
+    glossary: Glossary | None = None
 
 
 class Translator:
@@ -83,6 +86,7 @@ class Translator:
         length_penalty: float | None = ...,
         format: str = ...,
         attention: bool = ...,
+        glossary: Terms = ...,
     ) -> Translation: ...
 
     @overload
@@ -95,6 +99,7 @@ class Translator:
         length_penalty: float | None = ...,
         format: str = ...,
         attention: bool = ...,
+        glossary: Terms = ...,
     ) -> list[Translation]: ...
 
     def translate(
@@ -106,15 +111,17 @@ class Translator:
         length_penalty: float | None = None,
         format: str = "text",
         attention: bool = True,
+        glossary: Terms = None,
     ) -> Translation | list[Translation]:
         """Translate a text, or a list of texts in one go: same length, same order.
 
         beam_size 1 is greedy; beam_size and length_penalty default to the model's own; n_best at most beam_size.
-        attention=False skips the extra pass that attention and alignment need.
+        attention=False skips the extra pass that attention and alignment need. glossary {"bank": "rive"}: terms, and
+        their translations as they are to stand in the text.
         """
         several = isinstance(text, Iterable) and not isinstance(text, str | bytes)
         texts: list[str] = list(text) if several else [text]  # type: ignore[list-item]
-        search = self.search(beam_size, n_best, length_penalty, format, attention)
+        search = self.search(beam_size, n_best, length_penalty, format, attention, glossary)
         plans = [self.plan(item, format) for item in texts]
         needed = list(dict.fromkeys(sentence for plan in plans for sentence in plan.sentences))
         translated = dict(zip(needed, self.translate_sentences(needed, search), strict=True))
@@ -128,12 +135,14 @@ class Translator:
         length_penalty: float | None = None,
         format: str = "text",
         attention: bool = True,
+        glossary: Terms = None,
     ) -> Search:
         """The settings of a call, checked, with the model's own where none are given."""
         beam = self.info.decode.beam_size if beam_size is None else beam_size
         alpha = self.info.decode.length_penalty if length_penalty is None else length_penalty
         self._check(beam, n_best, alpha, format)
-        return Search(beam, n_best, alpha, attention or format == "html")  # tags are placed by word links
+        # Tags are placed by word links.
+        return Search(beam, n_best, alpha, attention or format == "html", Glossary.of(glossary))
 
     def plan(self, text: str, format: str = "text") -> Plan | MarkupPlan:
         """Cut a text into sentences that fit the model, and what lies between them."""
@@ -200,36 +209,52 @@ class Translator:
         """Translate sentences of plans. Capitals throughout, which models rarely see, are taken off and put back."""
         read = [without_capitals(sentence) if is_capitals(sentence) else sentence for sentence in sentences]
         sources = [[*ids, self.tokenizer.eos_id] for ids in self.tokenizer.encode_all(read)]
-        found = self.engine.search(sources, search.beam_size, search.length_penalty)
+        found = self._hypotheses(sentences, sources, search)
         targets = [hypotheses[0].tokens for hypotheses in found]
         maps: Sequence[Array | None] = [None] * len(found)
         if search.attention:
             maps = self.engine.attention(sources, targets)
         return [
-            self._sentence(sentence, source, hypotheses, search.n_best, weights)
+            self._sentence(sentence, source, hypotheses, search, weights)
             for sentence, source, hypotheses, weights in zip(sentences, sources, found, maps, strict=True)
         ]
 
+    def _hypotheses(self, sentences: Sequence[str], sources: list[list[int]], search: Search) -> list[list[Hypothesis]]:
+        """Of every sentence; where terms of the glossary stand in it, those that contain their translations."""
+        beam, alpha = search.beam_size, search.length_penalty
+        found: dict[int, list[Hypothesis]] = {}
+        for row, sentence in enumerate(sentences if search.glossary else ()):
+            wanted = search.glossary.wanted(sentence) if search.glossary else []
+            phrases = [tuple(self.tokenizer.encode(translation)) for _, translation in wanted]
+            if phrases and (hypotheses := self.engine.constrained(sources[row], phrases, beam, alpha)):
+                found[row] = hypotheses
+        free = [row for row in range(len(sources)) if row not in found]
+        found |= zip(free, self.engine.search([sources[row] for row in free], beam, alpha), strict=True)
+        return [found[row] for row in range(len(sources))]
+
     def _sentence(
-        self, sentence: str, source: list[int], hypotheses: list[Hypothesis], n_best: int, weights: "Array | None"
+        self, sentence: str, source: list[int], hypotheses: list[Hypothesis], search: Search, weights: "Array | None"
     ) -> SentenceTranslation:
         best, loud = hypotheses[0], is_capitals(sentence)
         texts: dict[str, float] = {}  # two segmentations of one text count once, at the better score
         for hypothesis in hypotheses:
             text = self.tokenizer.decode(hypothesis.tokens)
             texts.setdefault(text.upper() if loud else text, hypothesis.score)
+        text = next(iter(texts))
+        wanted = search.glossary.wanted(sentence) if search.glossary else []
         return SentenceTranslation(
             source=sentence,
-            text=next(iter(texts)),
+            text=text,
             score=best.score,
             source_tokens=self.tokenizer.pieces(source),
             target_tokens=self.tokenizer.pieces(best.tokens),
-            alternatives=[Alternative(text, score) for text, score in list(texts.items())[:n_best]],
+            alternatives=[Alternative(text, score) for text, score in list(texts.items())[: search.n_best]],
             truncated=best.truncated,
             source_ids=tuple(source),
             target_ids=best.tokens,
             aligning=self.info.aligning,
             weights=weights,
+            terms=tuple(Term(term, to, to.casefold() in text.casefold()) for term, to in wanted),
         )
 
 
