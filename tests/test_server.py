@@ -1,5 +1,6 @@
 """`seq2seq serve` as a process: an unmodified client, a stop that loses nothing, a worker that dies."""
 
+import json
 import os
 import re
 import signal
@@ -92,11 +93,35 @@ def test_the_service_answers_at_once_while_the_model_works(server):
     assert sorted(seconds)[len(seconds) // 2] < 0.05, sorted(seconds)
 
 
+def waiting(url: str) -> float:
+    """Sentences in the queue."""
+    found = re.search(r"^seq2seq_queue_sentences (\S+)", httpx.get(f"{url}/metrics").text, re.MULTILINE)
+    return float(found[1])
+
+
+def test_a_client_that_leaves_frees_its_place(server):
+    url, port = server[0], int(server[0].rpartition(":")[2])
+    text = " ".join(f"Number {n} is the house of my sister." for n in range(700))
+    body = json.dumps({"q": text, "source": "en", "target": "fr"})
+    head = (
+        f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(f"POST /translate HTTP/1.1\r\n{headers}{body}".encode())
+        while waiting(url) < 300:
+            time.sleep(0.01)
+    end = time.perf_counter() + 10
+    while waiting(url) > 48 and time.perf_counter() < end:  # but for the batch that is being searched
+        time.sleep(0.01)
+    assert waiting(url) <= 48
+    assert translate(url, TEXT).status_code == 200
+
+
 def test_a_server_that_is_asked_to_stop_finishes_what_it_has_begun():
     text = " ".join(f"Number {n} is the house of my brother." for n in range(60))
     with serving() as (url, process), ThreadPoolExecutor(1) as pool:
         work = pool.submit(translate, url, text)
-        while float(re.search(r"^seq2seq_queue_sentences (\S+)", httpx.get(f"{url}/metrics").text, re.M)[1]) == 0:
+        while waiting(url) == 0:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         assert work.result().status_code == 200
