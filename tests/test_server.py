@@ -103,9 +103,7 @@ def test_a_client_that_leaves_frees_its_place(server):
     url, port = server[0], int(server[0].rpartition(":")[2])
     text = " ".join(f"Number {n} is the house of my sister." for n in range(700))
     body = json.dumps({"q": text, "source": "en", "target": "fr"})
-    head = (
-        f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
+    headers = f"Host: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(f"POST /translate HTTP/1.1\r\n{headers}{body}".encode())
         while waiting(url) < 300:
