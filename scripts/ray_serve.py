@@ -6,6 +6,7 @@ the requests and replaces a replica that dies. docs/deploy.md says more.
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from typing import Any
 from seq2seq.errors import UserError, exit_status
 from seq2seq.service.server import Served, app_of, load, load_config
 
-PROGRAM = "ray_serve"
+PROGRAM = NAME = "ray_serve"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,7 +66,10 @@ def run(options: argparse.Namespace) -> None:
         signal.signal(number, lambda *_: stop.set())
     print(f"serving at http://{options.host}:{options.port} (Ctrl+C ends it)", file=sys.stderr)
     stop.wait()
-    serve.shutdown()
+    if options.address:
+        serve.delete(NAME)  # what else runs on that cluster goes on
+    else:
+        serve.shutdown()
     ray.shutdown()
 
 
@@ -74,8 +78,9 @@ def _start(options: argparse.Namespace, served: Served) -> None:
     from ray import serve
 
     cpus = options.cpus_per_replica
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would send statistics to its makers
     ray.init(
-        address=options.address,
+        address=options.address or "local",
         include_dashboard=False,
         logging_level=logging.ERROR,
         log_to_driver=False,
@@ -89,7 +94,7 @@ def _start(options: argparse.Namespace, served: Served) -> None:
         ray_actor_options={"num_cpus": cpus, "runtime_env": {"env_vars": {"OMP_NUM_THREADS": str(cpus)}}},
         logging_config={"enable_access_log": False},
     )(serve.ingress(lambda: app_of(served))())
-    serve.run(deployment.bind(), route_prefix="/")
+    serve.run(deployment.bind(), name=NAME, route_prefix="/")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Terms are found, their translations are written, and nothing better that contains them is missed."""
 
 import json
+import time
 from itertools import product
 
 import pytest
@@ -36,7 +37,7 @@ def best_by_force(seed: int, limit: int, phrases: list[tuple[int, ...]]) -> tupl
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("phrases", [[(2,)], [(1, 3)], [(0,), (3,)], [(3, 0), (1,)]])
+@pytest.mark.parametrize("phrases", [[(2,)], [(1, 3)], [(0,), (3,)], [(3, 0), (1,)], [(1, 2), (1, 3)], [(0, 0, 1)]])
 def test_a_wide_beam_finds_the_best_of_all_that_contain_the_phrases(seed, phrases):
     found = constrained_search(TableStepper(seed, 1), 5, phrases, beam_size=400, **ENDS)
     best, score = best_by_force(seed, 5, phrases)
@@ -60,13 +61,34 @@ def test_phrases_that_do_not_fit_give_nothing():
     assert constrained_search(TableStepper(0, 1), 3, [(1, 2, 3)], beam_size=5, **ENDS) == []
 
 
+def test_a_long_glossary_costs_no_more_than_its_sentence(translator: Translator):
+    terms = dict.fromkeys(("bank", "crowded", "river", "near"), "😀" * 100)
+    started = time.perf_counter()
+    result = translator.translate(BANK, glossary=terms)
+    assert time.perf_counter() - started < 10
+    assert [term.kept for term in result.sentences[0].terms] == [False] * 4
+    assert result.text == translator.translate(BANK).text
+
+
+def test_a_term_may_be_a_word_that_would_be_protected(translator: Translator):
+    result = translator.translate("My iPhone is broken.", glossary={"iPhone": "téléphone"})
+    assert "téléphone" in result.text
+    assert result.sentences[0].terms == (("iPhone", "téléphone", True),)
+
+
+def test_quotes_of_a_term_are_as_the_model_reads_them():
+    assert Glossary.of({"don’t": "ne"}).wanted("I don't know.") == [("don't", "ne")]
+
+
 def test_a_phrase_that_is_broken_off_is_to_be_written_anew():
-    phrases = [(1, 2), (1, 3)]
+    phrases = [(1, 2), (1, 3), (1, 1, 4)]
     one = Progress().after(1, phrases)
-    assert (one.current, one.count(phrases)) == (0, 1)
+    assert one.count(phrases) == 1
     assert one.after(2, phrases) == Progress(frozenset({0}))
+    assert one.after(3, phrases) == Progress(frozenset({1}))
     assert one.after(0, phrases) == Progress()
-    assert one.after(1, phrases).count(phrases) == 1
+    assert one.after(1, phrases).count(phrases) == 2
+    assert one.after(1, phrases).after(1, phrases).after(4, phrases) == Progress(frozenset({2}))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ KINDS = (
     "application/x-www-form-urlencoded",
     "multipart/form-data; boundary=x",
     "multipart/form-data",
+    "multipart/form-data; boundary=x; charset=punycode",
+    "multipart/form-data; boundary=x; charset=utf-7",
     "application/json; charset=utf-16",
     "text/plain",
     "\xe9",

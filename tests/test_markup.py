@@ -115,8 +115,8 @@ def test_white_space_is_one_space_and_entities_are_characters():
         ("<pre>one\n  two</pre> three", "<pre>one\n  two</pre> THREE"),
         ("<b onclick=\"go( title='Red car')\">one</b>", "<b onclick=\"go( title='Red car')\">ONE</b>"),
         ("<a title='Red car' translate=no>one</a>", "<a title='Red car' translate=no>one</a>"),
-        ("<i TRANSLATE='NO'>one</i> two", "<i TRANSLATE='NO'>one</i> TWO"),
-        ("<i class=notranslate>one</i> two", "<i class=notranslate>one</i> TWO"),
+        ("<i TRANSLATE='NO'>one</i> two", "TWO <i TRANSLATE='NO'>one</i>"),
+        ("<i class=notranslate>one</i> two", "TWO <i class=notranslate>one</i>"),
         ("<i title='x translate=no'>one</i> two", "TWO <i title='TRANSLATE=NO X'>ONE</i>"),
         ("<li translate=no>one<li>two", "<li translate=no>ONE<li>TWO"),
         ("<a title='Next page'>»</a>", "<a title='PAGE NEXT'>»</a>"),
@@ -127,7 +127,11 @@ def test_white_space_is_one_space_and_entities_are_characters():
             '<div translate="no">one <b>two</b> <div>x</div></div> yes',
             '<div translate="no">one <b>two</b> <div>x</div></div> YES',
         ),
-        ("<span class='notranslate'>one</span> two", "<span class='notranslate'>one</span> TWO"),
+        ("<span class='notranslate'>one</span> two", "TWO <span class='notranslate'>one</span>"),
+        ("one <code>{1}</code> two <code>{0}</code>", "<code>{0}</code> TWO <code>{1}</code> ONE"),
+        ('<b id="{0}">one</b> <code>" x="</code> two', 'TWO <code>" x="</code> <b id="{0}">ONE</b>'),
+        ("<img alt=one src=x>", '<img alt="ONE" src=x>'),
+        ("<img alt=one&#32;two src=x>", '<img alt="TWO ONE" src=x>'),
         ('<img alt="one two" src="a b">', '<img alt="TWO ONE" src="a b">'),
         ("<a title='one &amp; two' href='x y'>three four</a>", "<a title='TWO &amp; ONE' href='x y'>FOUR THREE</a>"),
         ("one </b>two", "</b>TWO ONE"),
@@ -162,10 +166,27 @@ def test_hostile_pages_take_no_longer_than_others(source):
     assert time.perf_counter() - started < 2
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["<wbr>I. " * 6_000, "".join(f"{{{n}}}" for n in range(4_000)) + " a<code></code>" * 2_000,
+     "<b>a</b> " * 5_000, "<i>one. </i>" * 3_000, "<code>a</code>. " * 3_000, "a <b></b>" * 5_000],
+)  # fmt: skip
+def test_hostile_pages_are_put_together_as_quickly(source):
+    plan = plan_markup(
+        source, lambda text: Plan(text, [Piece(text[n : n + 40], True) for n in range(0, len(text), 40)])
+    )
+    sentences = {sentence: turned(sentence) for sentence in plan.sentences}
+    started = time.perf_counter()
+    plan.assemble(sentences)
+    assert time.perf_counter() - started < 5
+
+
 def test_a_page_of_tags_inside_each_other_is_refused():
     assert translated("<b>" * 100 + "one" + "</b>" * 100) == "<b>" * 100 + "ONE" + "</b>" * 100
     with pytest.raises(UserError, match="more than 100 tags stand inside each other"):
         cut("<b>" * 101 + "one")
+    with pytest.raises(UserError, match="more than 100 tags stand inside each other"):
+        cut("<b>" + "<i></b><b></i>" * 600 + "one")
 
 
 def tags(source: str) -> list[str]:

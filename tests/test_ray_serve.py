@@ -20,27 +20,36 @@ SCRIPT = Path(__file__).parents[1] / "scripts/ray_serve.py"
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 
 
-def replicas() -> list[int]:
-    """Process ids of the replicas that serve."""
-    command = ["ps", "-ww", "-e", "-o", "pid=", "-o", "args="]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [int(line.split()[0]) for line in found.stdout.splitlines() if "ray::ServeReplica:" in line]
+def replicas(mark: str) -> list[int]:
+    """Process ids of the replicas that serve with this mark in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = mark.encode() in (path / "environ").read_bytes()
+            if ours and b"ray::ServeReplica:" in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
 
 
 @needs_ray
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="ps of Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_replica_dies_under_load_and_every_sentence_is_translated(translator: Translator):
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     sentences = [f"Number {n} is the house of my brother." for n in range(200)]
-    with subprocess.Popen([sys.executable, str(SCRIPT), "--port", str(port)], stderr=subprocess.DEVNULL) as process:
+    mark = f"SEQ2SEQ_TEST_OF_RAY_SERVE={port}"
+    command = [sys.executable, str(SCRIPT), "--port", str(port)]
+    environment = os.environ | dict([mark.split("=")])
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
         watchdog = threading.Timer(300, process.kill)
         watchdog.start()
         try:
-            while process.poll() is None and not (is_ready(url) and len(replicas()) == 2):
+            while process.poll() is None and not (is_ready(url) and len(replicas(mark)) == 2):
                 time.sleep(0.5)
-            victim = replicas()[0]
+            victim = replicas(mark)[0]
 
             def ask(sentence: str) -> str:
                 for _ in range(20):  # a request that the dead replica had is asked again
@@ -58,9 +67,9 @@ def test_a_replica_dies_under_load_and_every_sentence_is_translated(translator: 
                 found = [one.result() for one in work]
             expected = [result.text for result in translator.translate(sentences, attention=False)]
             assert sum(a != b for a, b in zip(found, expected, strict=True)) <= 1  # a near-tie, at most
-            while len(replicas()) < 2:
+            while len(replicas(mark)) < 2:
                 time.sleep(0.5)
-            assert victim not in replicas()
+            assert victim not in replicas(mark)
             assert httpx.get(f"{url}/livez").status_code == 200
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0

@@ -127,6 +127,16 @@ def test_detect_ranks_the_languages_of_the_service(client):
     assert client.post("/detect", json={"q": "42 !"}).json() == [{"confidence": 0.0, "language": "en"}]
 
 
+def test_half_a_surrogate_pair_is_answered(client):
+    body = b'{"q": ["\\ud800 A cat.", "42"], "source": "en", "target": "en"}'
+    answer = client.post("/translate", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code in (200, 400)
+    answer = client.post("/v1/translate", json={"text": "A cat.", "glossary": {"\nx\x07" * 200: "y"}})
+    assert answer.status_code == 400
+    assert "\n" not in answer.json()["error"]
+    assert len(answer.json()["error"]) < 300
+
+
 def test_what_the_service_says_of_itself(client):
     assert client.get("/languages").json()[0] == {"code": "en", "name": "English", "targets": ["en", "fr"]}
     assert client.get("/health").json() == {"status": "ok"}
@@ -300,9 +310,9 @@ def test_what_is_no_object_of_json_is_a_400(client, content):
         (b"a=&" * 2000, "application/x-www-form-urlencoded", 400, "the form has more than 1,000 fields"),
         (b"--x", "multipart/form-data", 400, "the form cannot be read: send multipart/form-data in UTF-8"),
         (b"--x\r\n", "multipart/form-data; boundary=y", 400, "the form cannot be read: send multipart"),
-        (part(b"x"), MULTIPART + "punycode", 400, ""),
-        (part(b"\xff"), MULTIPART + "idna", 400, ""),
-        (part(b"\xff"), MULTIPART + "hex", 400, ""),
+        (part(b"a" * 900_000), MULTIPART + "punycode", 400, "the form cannot be read: send multipart"),
+        (part(b"\xff"), MULTIPART + "unicode_escape", 400, "the form cannot be read: send multipart"),
+        (part(b"\xff"), MULTIPART + "utf-8", 400, "target is missing"),
     ],
 )
 def test_a_body_that_cannot_be_read_is_refused(client, content, kind, status, message):
@@ -354,21 +364,24 @@ def test_a_deadline_that_is_over_is_a_504(limited):
 
 
 def test_keys_are_asked_for_and_given_in_body_or_header(limited):
-    client = limited(api_keys=["right", "other"])
+    client = limited(api_keys=["the-right-key", "the-other-key"])
     body = {"q": "a", "source": "en", "target": "fr"}
     assert client.post("/translate", json=body).json() == {"error": "api_key is missing"}
     assert client.post("/translate", json=body | {"api_key": "wrong"}).status_code == 403
-    assert client.post("/translate", json=body | {"api_key": "other"}).status_code == 200
-    assert client.post("/translate", data=body | {"api_key": "right"}).status_code == 200
-    assert client.post("/translate", json=body, headers={"Authorization": "Bearer right"}).status_code == 200
+    assert client.post("/translate", json=body | {"api_key": "the-other-key"}).status_code == 200
+    assert client.post("/translate", data=body | {"api_key": "the-right-key"}).status_code == 200
+    assert client.post("/translate", json=body, headers={"Authorization": "Bearer the-right-key"}).status_code == 200
+    for door in ("/detect", "/v1/translate", "/v1/attention"):
+        assert client.post(door, json={"q": "a"} if door == "/detect" else {"text": "a"}).status_code == 403
     assert client.get("/livez").status_code == 200
 
 
 def test_wrong_keys_cannot_be_tried_for_ever(limited):
-    client = limited(api_keys=["right"])
+    client = limited(api_keys=["the-right-key"])
     body = {"q": "42", "source": "en", "target": "fr"}
     statuses = [client.post("/translate", json=body | {"api_key": f"wrong{n}"}).status_code for n in range(21)]
     assert statuses == [403] * 20 + [429]
+    assert client.post("/translate", json=body | {"api_key": "the-right-key"}).status_code == 429
 
 
 def test_too_many_requests_are_a_429_that_says_when(limited):
@@ -449,6 +462,11 @@ def test_other_origins_may_not_ask_unless_they_are_named(client, limited):
     assert "access-control-allow-origin" not in client.options("/translate", headers=asked).headers
     named = limited(allow_origins=["https://example.org"]).options("/translate", headers=asked)
     assert named.headers["access-control-allow-origin"] == "https://example.org"
+    asked |= {"Access-Control-Request-Headers": "authorization,content-type"}
+    assert limited(allow_origins=["https://example.org"]).options("/translate", headers=asked).status_code == 200
+    refused = limited(allow_origins=["https://example.org"], max_body=1000)
+    too_large = refused.post("/translate", content=b"x" * 2000, headers={"Origin": "https://example.org"})
+    assert (too_large.status_code, too_large.headers["access-control-allow-origin"]) == (413, "https://example.org")
 
 
 def test_metrics_count_what_was_done_and_hold_no_text(limited):

@@ -4,7 +4,9 @@ Nothing leaves the machine: system fonts, no telemetry, no shared link, no scrip
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI
@@ -46,13 +48,15 @@ def build_demo(translator: Translator) -> gr.Blocks:
     return demo
 
 
-def mount(app: FastAPI, translator: Translator) -> FastAPI:
-    """Add the page to an application, at /."""
+def mount(app: FastAPI, translator: Translator) -> Callable[[], None]:
+    """Add the page to an application, at /; returns what ends its sessions, which would hold up a server's end."""
     demo = build_demo(translator)
     demo.state_session_capacity = SESSIONS
     page = {"theme": theme(), "head": page_head(), "ssr_mode": False, "mcp_server": False, "enable_monitoring": False}
-    mounted: FastAPI = gr.mount_gradio_app(app, demo, path="/", footer_links=[], run_history=False, **page)
-    return mounted
+    gr.mount_gradio_app(app, demo, path="/", footer_links=[], run_history=False, **page)
+    gradios: Any = app.routes[-1]
+    end: Callable[[], None] = gradios.app.stop_event.set
+    return end
 
 
 def launch(translator: Translator, host: str = "127.0.0.1", port: int = 7860, *, block: bool = True) -> gr.Blocks:

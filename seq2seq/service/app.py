@@ -50,13 +50,18 @@ def create_app(
     app.include_router(v1(doors))
     _add_probes(app, doors)
     _add_handlers(app)
+    _refuse_uploads(app)
     if plain_page:
         _add_plain_page(app)
-    if config.allow_origins:
-        app.add_middleware(CORSMiddleware, allow_origins=config.allow_origins, allow_methods=["GET", "POST"])
     app.add_middleware(BodyLimit, limit=config.max_body)
     app.add_middleware(Failures)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(  # also for no origin: without it the demo, where it is mounted, would let in all
+        CORSMiddleware,
+        allow_origins=config.allow_origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type"],
+    )
     app.add_middleware(Timed, metrics=metrics)
     return app
 
@@ -80,6 +85,14 @@ def _add_probes(app: FastAPI, doors: Doors) -> None:
     async def metrics() -> Response:
         """Numbers for Prometheus."""
         return Response(generate_latest(doors.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _refuse_uploads(app: FastAPI) -> None:
+    """The demo takes no files, though Gradio, where it is mounted, would keep any."""
+
+    @app.post("/gradio_api/upload", include_in_schema=False)
+    async def upload() -> JSONResponse:
+        raise Refusal(403, "this service takes no files")
 
 
 def _add_plain_page(app: FastAPI) -> None:

@@ -6,17 +6,20 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from seq2seq.data.lines import writable
 from seq2seq.service.refusal import Refusal, invalid
 from seq2seq.service.shelf import KINDS
 
 Body = TypeVar("Body", bound="Asked")
 Language = Annotated[str, StringConstraints(max_length=20)]
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+UNREADABLE = "the form cannot be read: send multipart/form-data in UTF-8"
 MOST_FIELDS = 1_000
 MOST_TEXTS = 10_000  # beyond which a list is not even looked at; the service's own limit is lower
 
@@ -30,9 +33,10 @@ def _check_texts(value: Any) -> Any:
     """Refuse what is no text and no list of texts in one line, however many of them are wrong."""
     if isinstance(value, list) and len(value) > MOST_TEXTS:
         raise ValueError(f"{len(value):,} texts are over the limit of {MOST_TEXTS:,}")
-    if not all(isinstance(text, str) for text in (value if isinstance(value, list) else [value])):
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
         raise ValueError("neither a text nor a list of texts")
-    return value
+    return list(map(writable, texts)) if isinstance(value, list) else writable(value)
 
 
 Texts = Annotated[str | list[str], BeforeValidator(_check_texts)]
@@ -58,7 +62,7 @@ class TranslateBody(Asked):
 class DetectBody(Asked):
     """As LibreTranslate has it."""
 
-    q: str = Field(description="text", examples=["Bonjour !"])
+    q: Annotated[str, AfterValidator(writable)] = Field(description="text", examples=["Bonjour !"])
 
 
 class V1Body(Asked):
@@ -90,11 +94,11 @@ async def read_body(request: Request, kind: type[Body], seconds: float) -> Body:
     content = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     try:
         if content == URLENCODED:
-            return kind.model_validate(asked | _urlencoded(body))
+            return kind.model_validate(asked | await asyncio.to_thread(_urlencoded, body))
         if content == MULTIPART:
             return kind.model_validate(asked | await multipart(request))
         if content.endswith("json"):
-            return kind.model_validate_json(body) if body else kind.model_validate(asked)
+            return await asyncio.to_thread(kind.model_validate_json, body) if body else kind.model_validate(asked)
     except ValidationError as error:
         raise invalid(_first_fault(error)) from None
     raise Refusal(415, f"content type {content[:100]!r} is not application/json or a form")
@@ -145,14 +149,17 @@ def _urlencoded(body: bytes) -> dict[str, Any]:
 
 async def multipart(request: Request, files: int = 0) -> dict[str, Any]:
     """Fields of a form in parts, with so many files at most, each as its name and its content."""
+    _, parameters = parse_options_header(request.headers.get("content-type", ""))
+    if parameters.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8", b"us-ascii"):
+        raise invalid(UNREADABLE)  # other codecs may take minutes
     try:
         async with request.form(max_files=files, max_fields=MOST_FIELDS) as form:
             pairs = [
                 (name, (value.filename or "", await value.read()) if isinstance(value, UploadFile) else value)
                 for name, value in form.multi_items()
             ]
-    except (HTTPException, ValueError, LookupError):  # a codec that the form names may not exist, or not decode
-        raise invalid("the form cannot be read: send multipart/form-data in UTF-8") from None
+    except HTTPException:
+        raise invalid(UNREADABLE) from None
     return _fields(pairs)
 
 
@@ -167,6 +174,7 @@ def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def _first_fault(error: ValidationError) -> str:
     fault = error.errors(include_input=False, include_url=False)[0]
     name = ".".join(map(str, fault["loc"]))
+    name = name[:60] if name.isprintable() else repr(name[:60])
     message = str(fault["msg"]).removeprefix("Value error, ")
     if fault["type"] == "missing":
         return f"{name} is missing"

@@ -96,7 +96,7 @@ class Desk:
             plans = await asyncio.to_thread(lambda: [batcher.translator.plan(text, format) for text in texts])
         except UserError as error:
             raise invalid(str(error)) from None
-        sentences = sum(len(plan.sentences) for plan in plans)
+        sentences = sum(plan.size for plan in plans)
         if sentences > self.config.max_sentences:
             raise too_much("sentences of a request", sentences, self.config.max_sentences)
         return plans
@@ -120,7 +120,7 @@ class Desk:
         search: Search,
         told: Callable[[Translation], Result],
     ) -> list[Result]:
-        sentences = dict.fromkeys(sentence for plan in plans for sentence in plan.sentences)
+        sentences = await asyncio.to_thread(lambda: dict.fromkeys(name for plan in plans for name in plan.sentences))
         translated = await batcher.translate(list(sentences), search)
         return await asyncio.to_thread(lambda: [told(plan.assemble(translated)) for plan in plans])
 
@@ -133,9 +133,8 @@ class Desk:
         async with self._until(self._deadline()):
             plans = await self.plan(batcher, texts)
             for plan in plans:
-                count = sum(part.translatable for part in plan.parts) if isinstance(plan, Plan) else 0
-                if count != 1:
-                    raise invalid(f"attention is of one sentence, the text has {count} to translate")
+                if plan.size != 1:
+                    raise invalid(f"attention is of one sentence, the text has {plan.size} to translate")
             return await self._translate(batcher, plans, search, told)
 
     async def stream(self, batcher: Batcher, text: str, search: Search) -> AsyncGenerator[str | SentenceTranslation]:

@@ -42,7 +42,7 @@ class BodyLimit:
             await _refuse(415, "send the body without Content-Encoding", scope, receive, send)
             return
         declared = headers.get("content-length", "0")
-        if declared.isdigit() and int(declared) > self.limit:
+        if declared.isdecimal() and int(declared) > self.limit:
             await self._too_large(scope, receive, send)
             return
         await self._watched(scope, receive, send)
@@ -100,9 +100,15 @@ class Failures:
         except Exception as error:
             if scope["type"] != "http":
                 raise
-            log.error("%s at %s", type(error).__name__, _place(error))
+            message = fault_noted(error)
             if not answered:
-                await _refuse(500, "the service failed; the fault is noted", scope, receive, send)
+                await _refuse(500, message, scope, receive, send)
+
+
+def fault_noted(error: Exception) -> str:
+    """Log a failure by its kind and place; returns what a client is told of it."""
+    log.error("%s at %s", type(error).__name__, _place(error))
+    return "the service failed; the fault is noted"
 
 
 def _place(error: Exception) -> str:
@@ -146,12 +152,20 @@ class Gate:
         """Refuse a request without a key where one is needed, and one too many."""
         key = key or _bearer(request)
         address = request.client.host if request.client else "unknown"
-        if self.config.api_keys and not self._is_known(key):
-            self._count(f"wrong from {address}", WRONG_KEYS, "wrong keys")
-            raise Refusal(403, "a valid api_key is needed" if key else "api_key is missing")
+        if self.config.api_keys:
+            self._check_key(key, f"wrong from {address}")
         if self.config.requests_per_minute:
             caller = f"key {key}" if self.config.api_keys else f"address {address}"
             self._count(caller, self.config.requests_per_minute, "requests")
+
+    def _check_key(self, key: str | None, caller: str) -> None:
+        """Refuse a wrong key, and after too many of them also a right one, so that nothing is learned."""
+        if not key:
+            raise Refusal(403, "api_key is missing")
+        times = self._newest.get(caller, deque())
+        if (len(times) >= WRONG_KEYS and times[0] > self._clock() - MINUTE) or not self._is_known(key):
+            self._count(caller, WRONG_KEYS, "wrong keys")
+            raise Refusal(403, "a valid api_key is needed")
 
     def _is_known(self, given_key: str | None) -> bool:
         """Compared with every key in constant time."""

@@ -61,6 +61,7 @@ def libretranslate(doors: Doors) -> APIRouter:
         if shelf is None:
             raise Refusal(403, "this service takes no files")
         body, content, ending = await doors.admitted_file(request)
+        await asyncio.to_thread(shelf.check_room)
         desk.check_texts([content])
         asked = TranslateBody(q=content, source=body.source, target=body.target, format=KINDS[ending])
         found = await asyncio.to_thread(_detected, desk, asked, [content]) if asked.source == "auto" else []

@@ -12,10 +12,16 @@ fetch("languages").then((answer) => answer.json()).then((languages) => {
   }
 });
 
+fetch("frontend/settings").then((answer) => answer.json()).then((settings) => {
+  form.elements.key.parentElement.hidden = !settings.keyRequired;
+});
+
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const [source, target] = direction.value.split(" ");
-  const body = JSON.stringify({ q: form.elements.q.value, source, target });
+  const asked = { q: form.elements.q.value, source, target };
+  if (form.elements.key.value) asked.api_key = form.elements.key.value;
+  const body = JSON.stringify(asked);
   output.textContent = "…";
   try {
     const answer = await fetch("translate", { method: "POST", headers: { "Content-Type": "application/json" }, body });

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -20,11 +21,25 @@ from seq2seq.service.app import create_app
 from seq2seq.service.settings import ServiceConfig
 from seq2seq.translation.translator import Translator
 
-Mount = Callable[[FastAPI, Translator], FastAPI]
+Mount = Callable[[FastAPI, Translator], Callable[[], None]]  # adds a page; returns what ends its sessions
 CONNECTIONS = 1000
 VARIABLE = "SEQ2SEQ_SERVED"  # by which a worker learns what it serves
 KEYS = "SEQ2SEQ_API_KEYS"  # of the environment, so that no key is in a command line; separated by spaces
 GRACE = 5  # seconds beyond the deadline in which a server that is asked to stop finishes what it has begun
+
+
+class _Server(uvicorn.Server):
+    """A server that ends a page's sessions, which have no end of their own, when it is asked to stop."""
+
+    def __init__(self, config: uvicorn.Config, at_exit: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._at_exit = at_exit
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Called when a signal arrives."""
+        if self._at_exit:
+            self._at_exit()
+        super().handle_exit(sig, frame)
 
 
 class Served(Section):
@@ -91,7 +106,8 @@ def run(served: Served, host: str, port: int, workers: int, mount: Mount | None 
         print(f"serving at http://{host}:{port} (Ctrl+C ends it)", file=sys.stderr)
         if workers == 1:
             app = build(served, translators)
-            uvicorn.run(mount(app, translators[0]) if mount else app, **_options(served, host, port))
+            at_exit = mount(app, translators[0]) if mount else None
+            _Server(uvicorn.Config(app, **_options(served, host, port)), at_exit).run()
             return
         del translators
         os.environ[VARIABLE] = served.model_dump_json()

@@ -1,8 +1,12 @@
 """What a service allows; every limit has a name that its refusal tells."""
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from seq2seq.config import Section
+
+Key = Annotated[str, StringConstraints(min_length=8, max_length=200)]
 
 
 class ServiceConfig(Section):
@@ -19,7 +23,9 @@ class ServiceConfig(Section):
     queue_sentences: int = Field(2_000, ge=1, description="sentences that wait or are searched at once")
     batch_sentences: int = Field(48, ge=1, description="sentences that are searched together")
     gather: float = Field(0.004, ge=0, description="seconds that an idle model waits for company")
-    api_keys: list[str] = Field([], description="keys, one of which a request must bring; none: no key is needed")
+    api_keys: list[Key] = Field(
+        [], description="keys (8 characters or more) of which a request must bring one; none: open"
+    )
     body_seconds: float = Field(15.0, gt=0, description="seconds within which a request's body has arrived")
     requests_per_minute: int = Field(0, ge=0, description="of a key, or of an address without one; 0: no limit")
     allow_origins: list[str] = Field([], description="web pages of other origins that may ask, as https://example.org")

@@ -19,10 +19,13 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def put(self, content: str, ending: str) -> str:
-        """Keep a file; returns its name."""
+    def check_room(self) -> None:
+        """Refuse a file more where there are many, before it is translated."""
         if len(self._kept()) >= MOST_FILES:
             raise later(503, f"{MOST_FILES} translated files are kept already", 60 * MINUTES_KEPT / 2)
+
+    def put(self, content: str, ending: str) -> str:
+        """Keep a file; returns its name."""
         name = secrets.token_hex(16) + ending
         (self.folder / name).write_text(content, encoding="utf-8", newline="")
         return name

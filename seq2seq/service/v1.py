@@ -9,15 +9,18 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from sse_starlette import EventSourceResponse
+from sse_starlette.sse import AppStatus
 
 from seq2seq.service.batcher import Batcher
 from seq2seq.service.bodies import V1Body
 from seq2seq.service.doors import Doors, documented
+from seq2seq.service.guard import fault_noted
 from seq2seq.service.refusal import Refusal, invalid
 from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.translator import Search
 
 Event = dict[str, str]
+AppStatus.disable_automatic_graceful_drain()  # a stream that has begun is finished when the server stops
 
 
 def v1(doors: Doors) -> APIRouter:
@@ -42,7 +45,7 @@ def v1(doors: Doors) -> APIRouter:
             first = await doors.while_there(request, anext(events))  # a refusal still has a status of its own
             return EventSourceResponse(_with_first(first, events))
         answers = await doors.while_there(request, desk.translate(batcher, texts, search, _translation))
-        return JSONResponse(answers[0] if isinstance(body.text, str) else answers)
+        return await asyncio.to_thread(JSONResponse, answers[0] if isinstance(body.text, str) else answers)
 
     @router.post("/attention", openapi_extra=documented(V1Body))
     async def attention(request: Request) -> JSONResponse:
@@ -50,7 +53,7 @@ def v1(doors: Doors) -> APIRouter:
         body, texts, batcher = await asked(request)
         search = desk.search(batcher, body.beam_size, 1, attention=True, glossary=body.glossary)
         answers = await doors.while_there(request, desk.attention(batcher, texts, search, _attention))
-        return JSONResponse(answers[0] if isinstance(body.text, str) else answers)
+        return await asyncio.to_thread(JSONResponse, answers[0] if isinstance(body.text, str) else answers)
 
     return router
 
@@ -113,5 +116,6 @@ async def _with_first(first: Event, others: AsyncGenerator[Event]) -> AsyncGener
         try:
             async for event in others:
                 yield event
-        except Refusal as refusal:
-            yield {"event": "error", "data": json.dumps({"error": refusal.message})}
+        except Exception as error:
+            message = error.message if isinstance(error, Refusal) else fault_noted(error)
+            yield {"event": "error", "data": json.dumps({"error": message})}

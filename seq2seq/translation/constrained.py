@@ -18,35 +18,26 @@ Phrase = tuple[int, ...]
 
 
 class Progress(NamedTuple):
-    """Which phrases are written, and how far the one is that is being written."""
+    """Which phrases are written, and which are being written: (phrase, tokens of it so far)."""
 
     written: frozenset[int] = frozenset()
-    current: int | None = None
-    at: int = 0  # tokens of the current one that are written
+    begun: frozenset[tuple[int, int]] = frozenset()
 
     def count(self, phrases: Sequence[Phrase]) -> int:
         """Tokens of phrases that are written."""
-        return sum(len(phrases[index]) for index in self.written) + self.at
+        return sum(len(phrases[index]) for index in self.written) + max((at for _, at in self.begun), default=0)
 
     def after(self, token: int, phrases: Sequence[Phrase]) -> "Progress":
         """The progress with one more token; a phrase that it breaks off is to be written anew."""
-        if self.current is not None and phrases[self.current][self.at] == token:
-            return self._at(self.current, self.at + 1, phrases)
-        for index, phrase in enumerate(phrases):
-            if index not in self.written and phrase[0] == token:
-                return self._at(index, 1, phrases)
-        return Progress(self.written)
-
-    def _at(self, index: int, at: int, phrases: Sequence[Phrase]) -> "Progress":
-        if at == len(phrases[index]):
-            return Progress(self.written | {index})
-        return Progress(self.written, index, at)
+        open_phrases = {(index, 0) for index in range(len(phrases)) if index not in self.written} | self.begun
+        grown = {(index, at + 1) for index, at in open_phrases if phrases[index][at] == token}
+        written = self.written | {index for index, at in grown if at == len(phrases[index])}
+        return Progress(written, frozenset((index, at) for index, at in grown if index not in written))
 
     def ways_on(self, phrases: Sequence[Phrase]) -> set[int]:
         """Tokens that write more of the phrases."""
-        if self.current is not None:
-            return {phrases[self.current][self.at]}
-        return {phrase[0] for index, phrase in enumerate(phrases) if index not in self.written}
+        firsts = {phrase[0] for index, phrase in enumerate(phrases) if index not in self.written}
+        return firsts | {phrases[index][at] for index, at in self.begun}
 
 
 class Open(NamedTuple):
@@ -73,6 +64,8 @@ def constrained_search(
     The stepper starts with one row.
     """
     needed = sum(map(len, phrases))
+    if needed >= limit:
+        return []
     finished: list[Hypothesis] = []
     chosen = [Open((), 0.0, Progress(), 0)]
     newest = torch.tensor([bos_id])
@@ -81,20 +74,13 @@ def constrained_search(
         candidates = list(_candidates(chosen, log_probabilities, phrases, 2 * beam_size))
         for one in candidates:
             if one.tokens[-1] == eos_id and one.progress.count(phrases) == needed:
-                score = one.total / length**alpha
-                finished.append(Hypothesis(one.tokens, one.total, score, truncated=False))
-        going_on = [one for one in candidates if one.tokens[-1] != eos_id]
-        chosen = _shared_out(going_on, phrases, needed, beam_size)
-        best = max((one.total for one in chosen if one.progress.count(phrases) == needed), default=0.0)
-        if len(finished) >= beam_size and best / limit**alpha < min(_best(finished, beam_size)):
+                finished.append(Hypothesis(one.tokens, one.total, one.total / length**alpha, truncated=False))
+        if len(finished) >= beam_size:  # as in beam_search
             break
+        chosen = _shared_out([one for one in candidates if one.tokens[-1] != eos_id], phrases, beam_size)
         stepper.select(torch.tensor([one.row for one in chosen], device=log_probabilities.device), None)
         newest = torch.tensor([one.tokens[-1] for one in chosen])
     return sorted(finished, key=lambda hypothesis: -hypothesis.score)[:beam_size]
-
-
-def _best(finished: Sequence[Hypothesis], count: int) -> list[float]:
-    return sorted((hypothesis.score for hypothesis in finished), reverse=True)[:count]
 
 
 def _candidates(chosen: Sequence[Open], log_probabilities: Tensor, phrases: Sequence[Phrase], k: int) -> Iterator[Open]:
@@ -108,15 +94,14 @@ def _candidates(chosen: Sequence[Open], log_probabilities: Tensor, phrases: Sequ
             yield Open((*hypothesis.tokens, token), hypothesis.total + gain, progress, row)
 
 
-def _shared_out(candidates: Sequence[Open], phrases: Sequence[Phrase], needed: int, beam_size: int) -> list[Open]:
+def _shared_out(candidates: Sequence[Open], phrases: Sequence[Phrase], beam_size: int) -> list[Open]:
     """The best of every bank, and the best of all in the places that are left."""
     ranked = sorted(candidates, key=lambda one: -one.total)
-    places = beam_size + needed
-    share = max(1, places // (needed + 1))
-    taken: list[Open] = []
-    for count in range(needed + 1):
-        bank = [one for one in ranked if one.progress.count(phrases) == count]
-        taken += bank[:share]
-    held = {id(one) for one in taken}
-    rest = [one for one in ranked if id(one) not in held]
-    return taken + rest[: max(0, places - len(taken))]
+    banks: dict[int, list[Open]] = {}
+    for one in ranked:
+        banks.setdefault(one.progress.count(phrases), []).append(one)
+    places = beam_size + len(banks) - 1
+    share = places // len(banks)
+    taken = [one for bank in banks.values() for one in bank[:share]]
+    held = set(map(id, taken))
+    return taken + [one for one in ranked if id(one) not in held][: places - len(taken)]

@@ -246,5 +246,8 @@ def _library() -> Any:
 
 
 def _processors() -> int:
-    """Processors that this process may use."""
+    """Processors that this process may use, or as many as OMP_NUM_THREADS, which all of torch heeds, allows."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

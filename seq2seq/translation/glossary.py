@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq.errors import UserError
+from seq2seq.translation.sentences import tidy
 
 MOST_TERMS = 1_000
 LONGEST = 100  # characters of a term, and of its translation
@@ -34,9 +35,7 @@ class Glossary:
         for term, translation in terms.items():
             for text in (term, translation):
                 _check(text)
-        return (
-            cls(tuple((" ".join(term.split()), " ".join(to.split())) for term, to in terms.items())) if terms else None
-        )
+        return cls(tuple((tidy(term), tidy(translation)) for term, translation in terms.items())) if terms else None
 
     @cached_property
     def _pattern(self) -> "re.Pattern[str]":
@@ -54,7 +53,7 @@ class Glossary:
 
 
 def _check(text: Any) -> None:
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or not tidy(text):
         raise UserError(f"glossary: {text!r} is no word or words")
     if len(text) > LONGEST:
         raise UserError(f"glossary: {text[:20]!r}... has {len(text)} characters, over the limit of {LONGEST}")

@@ -43,6 +43,7 @@ class Run:
     atoms: dict[str, str] = field(default_factory=dict)  # placeholders in the text, and what they stand for
     tokens: list[str | Tag] = field(default_factory=list)  # the same as it stands in the source
     open: list[int] = field(default_factory=list)  # elements that are not closed yet
+    next_atom: int = 0  # the number of the next placeholder
 
     @property
     def raw(self) -> str:
@@ -63,7 +64,7 @@ def cut(source: str) -> list[Part]:
         token = tokens[index]
         end = ends.get(index, index) if token.kind == "open" and _is_kept(token) else index
         raw = "".join(each.raw for each in tokens[index : end + 1])
-        if token.kind == "open" and end > index and token.name in ATOMS:
+        if token.kind == "open" and end > index and (token.name in ATOMS or token.name in INLINE):
             _add_atom(run, raw)
         elif end > index:
             run = _finish(run, parts)
@@ -122,9 +123,10 @@ def _add_tag(run: Run, token: Token) -> None:
     place = len(run.text)
     parent = run.open[-1] if run.open else None
     if token.kind == "open":
-        if len(run.open) >= MOST_NESTED:
+        depth = 1 if parent is None else run.elements[parent].depth + 1
+        if depth > MOST_NESTED:
             raise UserError(f"more than {MOST_NESTED} tags stand inside each other")
-        run.elements.append(Element(token.name, token.raw, start=place, end=-1, parent=parent))
+        run.elements.append(Element(token.name, token.raw, start=place, end=-1, parent=parent, depth=depth))
         run.open.append(len(run.elements) - 1)
         return
     for number in reversed(run.open):
@@ -144,11 +146,12 @@ def _add_point(run: Run, token: Token) -> None:
 def _add_atom(run: Run, raw: str) -> None:
     """What is kept as it is stands in the text as a placeholder, which survives."""
     run.tokens.append(raw)
-    number = len(run.atoms)
-    while f"{{{number}}}" in run.text:
-        number += 1
-    run.atoms[f"{{{number}}}"] = raw
-    run.text += f"{{{number}}}"
+    while f"{{{run.next_atom}}}" in run.text:
+        run.next_atom += 1
+    placeholder = f"{{{run.next_atom}}}"
+    run.next_atom += 1
+    run.atoms[placeholder] = raw
+    run.text += placeholder
 
 
 def _finish(run: Run, parts: list[Part]) -> Run:
@@ -175,6 +178,12 @@ class MarkupPlan:
         """What the model is to translate, each once, in order."""
         return list(dict.fromkeys(sentence for plan in self.plans.values() for sentence in plan.sentences))
 
+    @property
+    def size(self) -> int:
+        """How many parts are translated, equal ones counted each."""
+        texts = (part.text for part in self.parts if isinstance(part, Run))
+        return sum(self.plans[text].size for text in texts) + len(self.plans)
+
     def assemble(self, translated: Mapping[str, SentenceTranslation]) -> Translation:
         """The page again, with translations in the place of its sentences."""
         html = "".join(self._written(part, translated) for part in self.parts)
@@ -197,7 +206,8 @@ class MarkupPlan:
         """A tag with its attributes translated."""
         for each in reversed(_spoken_attributes(tag)):
             text = self.plans[each.value].assemble(translated).text
-            tag = tag[: each.start] + escape(text) + tag[each.end :]
+            quote = "" if tag[each.start - 1] in "\"'" else '"'
+            tag = tag[: each.start] + quote + escape(text) + quote + tag[each.end :]
         return tag
 
 

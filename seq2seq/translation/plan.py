@@ -19,6 +19,11 @@ class Plan(NamedTuple):
         """What the model is to translate, each once, in order."""
         return list(dict.fromkeys(protect.needed([part.text for part in self.parts if part.translatable])))
 
+    @property
+    def size(self) -> int:
+        """How many parts are translated, equal ones counted each."""
+        return sum(part.translatable for part in self.parts)
+
     def assemble(self, translated: Mapping[str, SentenceTranslation]) -> Translation:
         """The text again, with translations in the place of its sentences."""
         return Translation(source=self.text, parts=[finished(part, translated) for part in self.parts])

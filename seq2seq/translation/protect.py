@@ -90,7 +90,8 @@ def survives(item: str, translation: str) -> bool:
 
 def best(sentence: str, plain: SentenceTranslation, tried: Mapping[str, SentenceTranslation]) -> SentenceTranslation:
     """The translation in which most items survived; the plain one where it is as good as those with stand-ins."""
-    items = find_items(sentence)
+    terms = {term.source.casefold() for term in plain.terms}  # what the glossary names is not to survive
+    items = [item for item in find_items(sentence) if item.text.casefold() not in terms]
     found = [plain]
     if kept(items, plain.text) < len(items):
         found += [restored(variant, tried[variant.text], sentence) for variant in variants(sentence)]

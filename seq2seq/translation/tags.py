@@ -4,6 +4,8 @@ Offsets count characters: of the source text of a run, or of its translation.
 """
 
 import itertools
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +26,7 @@ class Element:
     start: int = 0
     end: int = 0
     parent: int | None = None  # the number of the element that it is in
+    depth: int = 1  # elements that it is in, itself counted
 
 
 @dataclass
@@ -69,6 +72,49 @@ class Stretch:
         return found
 
 
+class Stretches:
+    """The parts of a text in order, found by their place in it."""
+
+    def __init__(self, parts: Sequence[Piece], translated: Mapping[str, SentenceTranslation]) -> None:
+        self.all: list[Stretch] = []
+        source = target = 0
+        for part in parts:
+            self.all.append(Stretch(source, target, part.text, finished(part, translated)))
+            source += len(part.text)
+            target += len(self.all[-1].translation)
+        self._starts = [stretch.source for stretch in self.all]
+
+    @property
+    def text(self) -> str:
+        """The whole translation."""
+        return "".join(stretch.translation for stretch in self.all)
+
+    def between(self, start: int, end: int) -> list[Stretch]:
+        """Those that have something of start:end of the source."""
+        return self.all[max(0, bisect_right(self._starts, start) - 1) : bisect_left(self._starts, end)]
+
+    def from_place(self, place: int) -> Iterator[Stretch]:
+        """Those that end behind a place of the source."""
+        return itertools.islice(self.all, max(0, bisect_right(self._starts, place) - 1), None)
+
+
+class Text:
+    """A translation as HTML, piece by piece: what is no markup is escaped, and atoms stand for their placeholders."""
+
+    def __init__(self, text: str, atoms: Mapping[str, str]) -> None:
+        self.text, self.atoms = text, dict(atoms)
+        self._placeholder = re.compile("|".join(map(re.escape, atoms)) or "(?!)")
+
+    def html(self, start: int, end: int) -> str:
+        """A stretch of it; each atom is put in once."""
+        out, place = [], start
+        for match in self._placeholder.finditer(self.text, start, end):
+            if match.group() in self.atoms:
+                out += [escape(self.text[place : match.start()], quote=False), self.atoms.pop(match.group())]
+                place = match.end()
+        return "".join([*out, escape(self.text[place:end], quote=False)])
+
+
 def tagged(
     elements: Sequence[Element],
     atoms: Mapping[str, str],
@@ -79,8 +125,8 @@ def tagged(
 
     `atoms` are placeholders of the text and the HTML that they stand for.
     """
-    stretches = list(_stretches(parts, translated))
-    text = "".join(each.translation for each in stretches)
+    stretches = Stretches(parts, translated)
+    text = stretches.text
     nodes = [Node(element, *_place(element, stretches)) for element in elements]
     top: list[Node] = []
     for node in nodes:
@@ -92,24 +138,13 @@ def tagged(
             point = _point(source.index(placeholder), stretches)
             top.append(Node(Element("", raw), point, point))
     _settle(top)
-    html = _render(text, top, 0, len(text))
-    for placeholder, raw in atoms.items():
-        html = html.replace(placeholder, raw, 1)
-    return html
+    return _render(Text(text, atoms), top, 0, len(text))
 
 
-def _stretches(parts: Sequence[Piece], translated: Mapping[str, SentenceTranslation]) -> Iterator[Stretch]:
-    source = target = 0
-    for part in parts:
-        stretch = Stretch(source, target, part.text, finished(part, translated))
-        yield stretch
-        source += len(part.text)
-        target += len(stretch.translation)
-
-
-def _place(element: Element, stretches: Sequence[Stretch]) -> tuple[int, int]:
+def _place(element: Element, stretches: Stretches) -> tuple[int, int]:
     """Where an element lies in the translation."""
-    found = [place for each in stretches if (place := _place_in(each, element.start, element.end)) is not None]
+    spanned = stretches.between(element.start, element.end)
+    found = [place for each in spanned if (place := _place_in(each, element.start, element.end)) is not None]
     if found:
         return min(start for start, _ in found), max(end for _, end in found)
     point = _point(element.start, stretches)
@@ -175,9 +210,9 @@ def _folded(text: str) -> str:
     return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
 
 
-def _point(place: int, stretches: Sequence[Stretch]) -> int:
+def _point(place: int, stretches: Stretches) -> int:
     """Where something between two words of the source stands in the translation: before what translates the next."""
-    for stretch in stretches:
+    for stretch in stretches.from_place(place):
         if place <= stretch.source:
             return stretch.target
         low = place - stretch.source
@@ -186,7 +221,8 @@ def _point(place: int, stretches: Sequence[Stretch]) -> int:
             after = _place_in(stretch, stretch.source + following[0], stretch.source + following[1])
             if after is not None:
                 return after[0]
-    return stretches[-1].target + len(stretches[-1].translation) if stretches else 0
+    last = stretches.all[-1:]
+    return last[0].target + len(last[0].translation) if last else 0
 
 
 def _settle(nodes: list[Node]) -> None:
@@ -210,12 +246,12 @@ def _cut(node: Node, end: int) -> None:
         _cut(inner, node.end)
 
 
-def _render(text: str, nodes: Sequence[Node], start: int, end: int) -> str:
+def _render(text: Text, nodes: Sequence[Node], start: int, end: int) -> str:
     out, place = [], start
     for node in nodes:
         first = min(max(node.start, place), end)
         last = min(max(node.end, first), end)
-        out += [escape(text[place:first], quote=False), node.element.opening]
+        out += [text.html(place, first), node.element.opening]
         out += [_render(text, node.inside, first, last), node.element.closing]
         place = last
-    return "".join([*out, escape(text[place:end], quote=False)])
+    return "".join([*out, text.html(place, end)])
