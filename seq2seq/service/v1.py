@@ -20,7 +20,7 @@ from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.translator import Search
 
 Event = dict[str, str]
-AppStatus.disable_automatic_graceful_drain()  # a stream that has begun is finished when the server stops
+AppStatus.enable_automatic_graceful_drain = False  # a stream that has begun is finished when the server stops
 
 
 def v1(doors: Doors) -> APIRouter:

@@ -222,11 +222,12 @@ class Translator:
     def _hypotheses(self, sentences: Sequence[str], sources: list[list[int]], search: Search) -> list[list[Hypothesis]]:
         """Of every sentence; where terms of the glossary stand in it, those that contain their translations."""
         beam, alpha = search.beam_size, search.length_penalty
+        wide = max(beam, self.info.decode.beam_size)  # greedily, a phrase would be put where it fits worst
         found: dict[int, list[Hypothesis]] = {}
         for row, sentence in enumerate(sentences if search.glossary else ()):
             wanted = search.glossary.wanted(sentence) if search.glossary else []
             phrases = [tuple(self.tokenizer.encode(translation)) for _, translation in wanted]
-            if phrases and (hypotheses := self.engine.constrained(sources[row], phrases, beam, alpha)):
+            if phrases and (hypotheses := self.engine.constrained(sources[row], phrases, wide, alpha)):
                 found[row] = hypotheses
         free = [row for row in range(len(sources)) if row not in found]
         found |= zip(free, self.engine.search([sources[row] for row in free], beam, alpha), strict=True)
