@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seq2seq.translation.translator import Translation, Translator
+    from seq2seq.translation.result import Translation
+    from seq2seq.translation.translator import Translator
 
 __version__ = "0.1.0"
 __all__ = ["Translation", "Translator", "__version__"]

@@ -15,6 +15,7 @@ from seq2seq.commands.evaluate import add_evaluate
 from seq2seq.commands.export import add_export
 from seq2seq.commands.inspect import add_inspect
 from seq2seq.commands.score import add_score
+from seq2seq.commands.serve import add_serve
 from seq2seq.commands.train import add_average, add_train
 from seq2seq.commands.translate import add_translate
 from seq2seq.errors import exit_status
@@ -39,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"seq2seq {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     first = (add_train, add_data, add_translate, add_evaluate, add_score)
-    for add in (*first, add_align, add_average, add_export, add_inspect, add_demo):
+    for add in (*first, add_align, add_average, add_export, add_inspect, add_serve, add_demo):
         add(commands)
     return parser
 

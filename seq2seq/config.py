@@ -231,6 +231,8 @@ def _first_fault(kind: type[Section], error: ValidationError) -> str:
         return f"setting {name!r} is missing"
     message = fault["msg"].removeprefix("Value error, ")
     of_section = fault["type"] == "value_error" and isinstance(fault["input"], dict)  # its message names the setting
+    if path and any("key" in part for part in path):
+        return f"{name}: {message}"  # what somebody may have meant to keep secret
     return f"{name} = {fault['input']!r}: {message}" if path and not of_section else message
 
 

@@ -13,7 +13,7 @@ from seq2seq.demo.translate_tab import MEAN, PIECES, WORDS, Choice
 from seq2seq.errors import UserError
 from seq2seq.folder import AlignmentChoice, ModelInfo
 from seq2seq.insight.views import as_json
-from seq2seq.translation.translator import Alternative, SentenceTranslation, Translation
+from seq2seq.translation.result import Alternative, SentenceTranslation, Translation
 
 
 def info(alignment=None):

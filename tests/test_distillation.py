@@ -13,7 +13,8 @@ from seq2seq.data.splits import Example
 from seq2seq.errors import UserError
 from seq2seq.training import distillation
 from seq2seq.training.distillation import distil, distilled, nearest
-from seq2seq.translation.translator import Alternative, Translator
+from seq2seq.translation.result import Alternative
+from seq2seq.translation.translator import Translator
 
 
 @pytest.fixture(scope="module")

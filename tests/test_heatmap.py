@@ -14,7 +14,7 @@ from seq2seq.insight.heatmap import (
     heatmap_script,
     heatmap_style,
 )
-from seq2seq.translation.translator import SentenceTranslation
+from seq2seq.translation.result import SentenceTranslation
 
 HOSTILE = ['<script>alert("1")</script>', 'it\'s "q" & co', "</th>", "${x}{{y}}"]
 

@@ -44,10 +44,16 @@ ONLY_IN = {
     "ctranslate2": {"seq2seq/translation/ctranslate2_engine.py", "seq2seq/benchmark/by_hand.py"},
     "matplotlib": {"seq2seq/insight/figures.py"},
     "plotly": {"seq2seq/insight/figures.py"},
-    "ray": {"scripts/translate_on_ray.py"},
+    "ray": {"scripts/translate_on_ray.py", "scripts/ray_serve.py"},
     "transformers": {"seq2seq/benchmark/marian.py"},
 }
-ONLY_UNDER = {"gradio": "seq2seq/demo/", "fastapi": "seq2seq/service/", "uvicorn": "seq2seq/service/"}
+ONLY_UNDER = {
+    "gradio": ("seq2seq/demo/",),
+    "fastapi": ("seq2seq/service/", "seq2seq/demo/app.py"),  # which is mounted into it
+    "uvicorn": ("seq2seq/service/",),
+    "prometheus_client": ("seq2seq/service/",),
+    "py3langid": ("seq2seq/service/",),
+}
 MODULES = [
     path
     for folder in ("seq2seq", "scripts", "demo")

@@ -25,6 +25,22 @@ def test_joining_the_pieces_gives_the_text_again(text):
     assert "".join(piece.text for piece in split_text(text)) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "translated"),
+    [
+        ("Note: the door is open. It is cold.", ["the door is open.", "It is cold."]),
+        ("  Step-2:  open the door.", ["open the door."]),
+        ("He said: come in.", ["He said: come in."]),
+        ("Note: 42", ["Note: 42"]),
+        ("Time: 10:30 in Paris", ["10:30 in Paris"]),
+        ("note: the door", ["note: the door"]),
+        ("http://example.org is a page.", ["http://example.org is a page."]),
+    ],
+)
+def test_a_label_before_a_sentence_is_kept(text, translated):
+    assert translatable(text) == translated
+
+
 @given(st.text(alphabet=st.sampled_from(TRICKY), max_size=60))
 def test_what_is_translated_has_words_one_line_and_no_space_around_it(text):
     for piece in translatable(text):

@@ -12,7 +12,8 @@ from seq2seq.bulk.job import Job, fingerprint
 from seq2seq.bulk.shards import read_table, write_table
 from seq2seq.errors import UserError
 from seq2seq.folder import find_model
-from seq2seq.translation.translator import Translation, Translator
+from seq2seq.translation.result import Translation
+from seq2seq.translation.translator import Translator
 
 MOST_TRIES = 5  # of a shard whose worker dies; Ray itself would try for ever
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from seq2seq.config import DataConfig
     from seq2seq.insight.breakdown import Bucket
     from seq2seq.insight.robustness import Kept
-    from seq2seq.translation.translator import Translation, Translator
+    from seq2seq.translation.result import Translation
+    from seq2seq.translation.translator import Translator
 
 from seq2seq import __version__
 from seq2seq.commands.common import (

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seq2seq.evaluation import Comparison, MosesScore, References, Scores
     from seq2seq.insight.breakdown import Bucket
     from seq2seq.insight.robustness import Kept
-    from seq2seq.translation.translator import Translation
+    from seq2seq.translation.result import Translation
 
 from seq2seq.commands.common import declare
 from seq2seq.errors import UserError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seq2seq.translation.translator import Translation
+    from seq2seq.translation.result import Translation
 
 from seq2seq.commands.common import (
     CHUNK,
@@ -41,14 +41,31 @@ def add_translate(commands: Any) -> None:
     parser.add_argument("--output", action=OutputPath, metavar="FILE", help="write to a file; it appears when complete")
     search_options(parser)
     parser.add_argument("--n-best", type=int, default=1, metavar="N", help="lines of: n TAB rank TAB score TAB text")
+    parser.add_argument(
+        "--format",
+        default="text",
+        metavar="F",
+        help="text (default), or html: the input is one page, and so is the output",
+    )
+    parser.add_argument(
+        "--glossary",
+        type=Path,
+        metavar="FILE",
+        help="words to translate so: JSON, or lines of term TAB translation",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object per input line, with words and alignment")
 
 
 def translate(options: argparse.Namespace) -> None:
     """`seq2seq translate`."""
+    from seq2seq.translation.glossary import read_glossary
+
     if options.text and options.input:
         raise UserError("give TEXT or --input, not both")
-    lines = _input_lines(options)
+    if options.format == "html" and options.n_best > 1:
+        raise UserError(f"--n-best {options.n_best}: a page has one translation")
+    lines = _input_page(options) if options.format == "html" else _input_lines(options)
+    glossary = read_glossary(options.glossary) if options.glossary else None
     translator = open_translator(options)
     size = 1 if not options.text and not options.input and sys.stdin.isatty() else CHUNK
     numbers = itertools.count(1)
@@ -60,6 +77,8 @@ def translate(options: argparse.Namespace) -> None:
                 beam_size=options.beam_size,
                 n_best=options.n_best,
                 length_penalty=options.length_penalty,
+                format=options.format,
+                glossary=glossary,
                 attention=options.json,
             )
             for result in results:
@@ -76,6 +95,21 @@ def _input_lines(options: argparse.Namespace) -> Iterator[str]:
     if options.input is None and sys.stdin is None:
         raise UserError("stdin is closed: give TEXT or --input")
     return read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, "stdin")
+
+
+def _input_page(options: argparse.Namespace) -> Iterator[str]:
+    """The input whole, but for the end of its last line, which every line of the output has; each TEXT is a page."""
+    from seq2seq.data.lines import decode_whole, opened
+
+    if options.text:
+        yield from options.text
+    elif options.input:
+        with opened(options.input) as stream:
+            yield decode_whole(stream, str(options.input)).removesuffix("\n")
+    elif sys.stdin is None:
+        raise UserError("stdin is closed: give TEXT or --input")
+    else:
+        yield decode_whole(sys.stdin.buffer, "stdin").removesuffix("\n")
 
 
 def _format(result: "Translation", number: int, options: argparse.Namespace) -> Iterator[str]:
@@ -104,6 +138,7 @@ def _as_json(result: "Translation", n_best: int) -> dict[str, Any]:
                 "source_words": sentence.source_words,
                 "target_words": sentence.target_words,
                 "alignment": [link._asdict() for link in sentence.alignment],
+                "glossary": [term._asdict() for term in sentence.terms],
             }
             for sentence in result.sentences
         ],

@@ -46,6 +46,14 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
+def decode_whole(stream: IO[bytes] | gzip.GzipFile, name: str) -> str:
+    """A binary stream as one text, with its line ends."""
+    try:
+        return stream.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name}: not UTF-8 at byte {error.start:,} ({error.reason})") from None
+
+
 def one_line(text: str) -> str:
     """A sentence from a form whose texts may hold line breaks: each, with the blanks around it, becomes a space."""
     if "\n" not in text:

@@ -1,5 +1,5 @@
 """The Gradio demo: one page over a Translator, a file a tab. Nothing starts at import."""
 
-from seq2seq.demo.app import build_demo, launch
+from seq2seq.demo.app import build_demo, launch, mount
 
-__all__ = ["build_demo", "launch"]
+__all__ = ["build_demo", "launch", "mount"]

@@ -4,9 +4,12 @@ Nothing leaves the machine: system fonts, no telemetry, no shared link, no scrip
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
+from fastapi import FastAPI
 
 from seq2seq.demo import translate_tab
 from seq2seq.demo.wording import language
@@ -26,6 +29,11 @@ def page_head() -> str:
     return f"<style>{heatmap_style()}{style}</style><script>{heatmap_script()}</script>"
 
 
+def theme() -> gr.themes.Base:
+    """Colours and fonts of the page; fonts are the system's."""
+    return gr.themes.Default(primary_hue="blue", neutral_hue="slate", font=FONT, font_mono=MONO)
+
+
 def build_demo(translator: Translator) -> gr.Blocks:
     """The page; `launch` gives it its style."""
     source, target = language(translator.info.source), language(translator.info.target)
@@ -38,6 +46,17 @@ def build_demo(translator: Translator) -> gr.Blocks:
             translate_tab.build(translator)
     demo.queue(default_concurrency_limit=8, max_size=100)
     return demo
+
+
+def mount(app: FastAPI, translator: Translator) -> Callable[[], None]:
+    """Add the page to an application, at /; returns what ends its sessions, which would hold up a server's end."""
+    demo = build_demo(translator)
+    demo.state_session_capacity = SESSIONS
+    page = {"theme": theme(), "head": page_head(), "ssr_mode": False, "mcp_server": False, "enable_monitoring": False}
+    gr.mount_gradio_app(app, demo, path="/", footer_links=[], run_history=False, **page)
+    gradios: Any = app.routes[-1]
+    end: Callable[[], None] = gradios.app.stop_event.set
+    return end
 
 
 def launch(translator: Translator, host: str = "127.0.0.1", port: int = 7860, *, block: bool = True) -> gr.Blocks:
@@ -56,7 +75,7 @@ def launch(translator: Translator, host: str = "127.0.0.1", port: int = 7860, *,
             run_history=False,
             footer_links=[],
             state_session_capacity=SESSIONS,
-            theme=gr.themes.Default(primary_hue="blue", neutral_hue="slate", font=FONT, font_mono=MONO),
+            theme=theme(),
             head=page_head(),
         )
     except OSError:

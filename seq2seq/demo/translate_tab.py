@@ -25,7 +25,8 @@ from seq2seq.errors import UserError
 from seq2seq.folder import ModelInfo
 from seq2seq.insight.heatmap import HeatMap, cross_attention, heatmap_fragment
 from seq2seq.insight.views import View, as_html, as_json, as_png
-from seq2seq.translation.translator import SentenceTranslation, Translation, Translator
+from seq2seq.translation.result import SentenceTranslation, Translation
+from seq2seq.translation.translator import Translator
 
 MEAN = -1  # the choice "mean over heads"; Gradio takes None for no choice
 WORDS, PIECES = "words", "pieces"

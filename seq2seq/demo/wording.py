@@ -4,7 +4,7 @@ from html import escape
 
 from seq2seq.errors import UserError
 from seq2seq.folder import ModelInfo
-from seq2seq.translation.translator import SentenceTranslation, Translation
+from seq2seq.translation.result import SentenceTranslation, Translation
 
 MAX_CHARACTERS = 5000
 LABEL_CHARACTERS = 60  # of a sentence in the list of sentences

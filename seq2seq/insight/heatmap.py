@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from seq2seq.insight.page import html_page
 from seq2seq.translation import alignment
 from seq2seq.translation.alignment import Words, merge_pieces
-from seq2seq.translation.translator import SentenceTranslation
+from seq2seq.translation.result import SentenceTranslation
 
 STRONG = 0.7  # from this weight on the text of a cell flips between black and white (see heatmap.css)
 _NUMBERS_UP_TO = 24  # columns; in wider maps the numbers have no room and stay in the titles

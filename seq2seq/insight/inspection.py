@@ -11,7 +11,8 @@ from seq2seq.data.splits import Pair
 from seq2seq.errors import UserError
 from seq2seq.folder import AlignmentChoice
 from seq2seq.translation import alignment
-from seq2seq.translation.translator import SentenceTranslation, Translator
+from seq2seq.translation.result import SentenceTranslation
+from seq2seq.translation.translator import Translator
 
 VIEWS = ("cross", "encoder", "decoder")
 

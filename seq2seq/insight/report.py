@@ -20,7 +20,8 @@ from seq2seq.evaluation import (
 from seq2seq.insight.breakdown import best, by_length, exact_matches, gains, worst
 from seq2seq.insight.heatmap import HeatMap, cross_attention, heatmap_fragment, heatmap_script, heatmap_style
 from seq2seq.insight.page import html_page
-from seq2seq.translation.translator import SentenceTranslation, Translation, Translator
+from seq2seq.translation.result import SentenceTranslation, Translation
+from seq2seq.translation.translator import Translator
 
 SHOWN = 5  # sentences of a kind
 LOWER_IS_BETTER = {"TER"}

@@ -20,7 +20,8 @@ from seq2seq.evaluation import sentence_scores
 from seq2seq.folder import find_model, load_info
 from seq2seq.folder import fingerprint as folder_fingerprint
 from seq2seq.storage import write_text
-from seq2seq.translation.translator import Alternative, Translator
+from seq2seq.translation.result import Alternative
+from seq2seq.translation.translator import Translator
 
 CHUNK = 2048  # sources that are translated together, and then are safe on the disk
 

@@ -211,6 +211,12 @@ class CTranslate2Engine(Engine):
         """See Engine."""
         return self._torch.model
 
+    def constrained(
+        self, source: Sequence[int], phrases: Sequence[tuple[int, ...]], beam_size: int, alpha: float
+    ) -> list[Hypothesis]:
+        """See Engine."""
+        return self._torch.constrained(source, phrases, beam_size, alpha)
+
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> "list[NDArray[np.float32]]":
@@ -240,5 +246,8 @@ def _library() -> Any:
 
 
 def _processors() -> int:
-    """Processors that this process may use."""
+    """Processors that this process may use, or as many as OMP_NUM_THREADS, which all of torch heeds, allows."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -45,6 +45,12 @@ class Engine(ABC):
         """Hypotheses per source (ids with `</s>`), best first, in the order given."""
 
     @abstractmethod
+    def constrained(
+        self, source: Sequence[int], phrases: Sequence[tuple[int, ...]], beam_size: int, alpha: float
+    ) -> list[Hypothesis]:
+        """Hypotheses that contain all phrases, best first; none if they do not fit into the longest translation."""
+
+    @abstractmethod
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> "list[NDArray[np.float32]]":

@@ -18,6 +18,7 @@ _LINE = re.compile(r"[^\n]*\n?")
 # Possessive, and tried once a run of marks: the time grows with the text's length and not with its square.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s++(?=[\"'“‘«(\[¿¡—-]*[^\W_a-zß-ÿ]|[^\w\s\"'“‘«(\[.,;:!?])")
 _LAST_WORD = re.compile(r"([^\W\d_](?:[\w.]*[^\W_])?)\.[\"'”’»)\]]*$")
+_LABEL = re.compile(r"\s*[A-Z][\w-]{1,20}:\s+(?=\S)")
 _LONGEST_ABBREVIATION = 20  # characters, closing quotes included
 _SYMBOLS = ("So", "Cs", "Co")  # emoji and pictographs
 _JOINERS = "\u200d\ufe0e\ufe0f\u20e3"  # what glues emoji together
@@ -38,7 +39,10 @@ def split_text(text: str) -> list[Piece]:
     pieces: list[Piece] = []
     for line in _LINE.findall(text):
         for sentence in split_sentences(line):
-            pieces.extend(_around_symbols(sentence))
+            label = _label(sentence)
+            if label:
+                pieces.append(Piece(label, translatable=False))
+            pieces.extend(_around_symbols(sentence[len(label) :]))
     return pieces
 
 
@@ -52,6 +56,12 @@ def split_sentences(line: str) -> list[str]:
     if start < len(line):
         sentences.append(line[start:])
     return sentences
+
+
+def _label(sentence: str) -> str:
+    """A word and a colon before a sentence ("Note: ..."), which are kept: a model that knows few labels invents one."""
+    match = _LABEL.match(sentence)
+    return match.group() if match and has_words(sentence[match.end() :]) else ""
 
 
 def _is_abbreviation(sentence: str) -> bool:

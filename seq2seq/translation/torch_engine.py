@@ -14,6 +14,7 @@ from seq2seq.data.batching import pad
 from seq2seq.data.cutting import cut
 from seq2seq.memory import keep_freed_memory
 from seq2seq.model import ModelTrace, Transformer
+from seq2seq.translation.constrained import constrained_search
 from seq2seq.translation.engine import Engine, Hypothesis
 from seq2seq.translation.search import ModelStepper, Stepper, beam_search, greedy_search
 
@@ -55,6 +56,15 @@ class TorchEngine(Engine):
         if beam_size == 1:
             return [[best] for best in greedy_search(stepper, limits, bos_id=bos, eos_id=eos, alpha=alpha)]
         return beam_search(stepper, limits, beam_size=beam_size, bos_id=bos, eos_id=eos, alpha=alpha)
+
+    @torch.inference_mode()
+    def constrained(
+        self, source: Sequence[int], phrases: Sequence[tuple[int, ...]], beam_size: int, alpha: float
+    ) -> list[Hypothesis]:
+        """See Engine."""
+        ends = {"bos_id": self.tokenizer.bos_id, "eos_id": self.tokenizer.eos_id}
+        stepper = self.stepper(self._pad([source]))
+        return constrained_search(stepper, self.limit(source), phrases, beam_size=beam_size, alpha=alpha, **ends)
 
     def stepper(self, src: Tensor) -> Stepper:
         """The step function of a search: src (N, S), padded."""

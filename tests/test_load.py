@@ -1,0 +1,81 @@
+"""Clients at once: what is counted, and that another's answer would be noticed."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+
+import httpx
+import pytest
+
+from seq2seq.benchmark import load
+from seq2seq.benchmark.load import Load, alone, row, run_load, texts
+
+SENTENCES = [f"Sentence number {n}." for n in range(60)]
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[httpx.Request], httpx.Response]], None]:
+    """Put a function in the place of a service."""
+    real = httpx.AsyncClient
+
+    def put(handler):
+        transport = httpx.MockTransport(handler)
+        monkeypatch.setattr(load.httpx, "AsyncClient", lambda **options: real(transport=transport, **options))
+
+    return put
+
+
+def upper(request: httpx.Request) -> httpx.Response:
+    if request.method == "GET":
+        return httpx.Response(200, text="process_resident_memory_bytes 1.5e+08\n")
+    import json
+
+    return httpx.Response(200, json={"translatedText": json.loads(request.content)["q"].upper()})
+
+
+def test_texts_are_mostly_short_and_the_same_for_a_seed():
+    made = list(islice(texts(SENTENCES, 3), 1000))
+    assert made == list(islice(texts(SENTENCES, 3), 1000))
+    lengths = [len(text) for text in made]
+    assert 520 < lengths.count(1) < 680
+    assert 10 < sum(length >= 20 for length in lengths) < 60
+
+
+def test_every_answer_is_counted_and_compared(service):
+    service(upper)
+    expected = asyncio.run(alone("http://service", SENTENCES, ("en", "fr")))
+    found = asyncio.run(run_load("http://service", SENTENCES, 4, 30, expected=expected, answers=50))
+    assert 50 <= len(found.latencies) < 54
+    assert found.sentences >= 50
+    assert (found.wrong, found.failed, found.refused) == ([], 0, 0)
+    assert row(found)[0] == "4"
+
+
+def test_an_answer_of_another_is_noticed(service):
+    service(lambda request: httpx.Response(200, json={"translatedText": "SENTENCE NUMBER 1."}))
+    expected = {sentence: sentence.upper() for sentence in SENTENCES}
+    found = asyncio.run(run_load("http://service", SENTENCES, 2, 30, expected=expected, answers=40))
+    assert len(found.wrong) >= 35
+    text, right, wrong = found.wrong[0]
+    assert (text.upper(), wrong) == (right, "SENTENCE NUMBER 1.")
+
+
+def test_refusals_and_failures_are_no_answers(service):
+    statuses = iter([200, 503, 500] + [200] * 100)
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        status = next(statuses)
+        headers = {"retry-after": "0"} if status == 503 else {}
+        return httpx.Response(status, json={"translatedText": ""}, headers=headers)
+
+    service(handler)
+    found = asyncio.run(run_load("http://service", SENTENCES, 1, 30, answers=5))
+    assert (len(found.latencies), found.refused, found.failed) == (5, 1, 1)
+
+
+def test_percentiles_are_of_the_answers():
+    found = Load(1, seconds=10, latencies=[n / 100 for n in range(1, 101)], sentences=50)
+    assert found.percentile(50) == pytest.approx(0.505)
+    assert found.percentile(99) == pytest.approx(0.99, abs=0.01)
+    assert found.rate == 5
+    assert Load(1).percentile(50) == 0
