@@ -169,6 +169,7 @@ def undisturbed(model: Path, tables: list[Path], tmp_path_factory: pytest.TempPa
 
 
 @needs_ray
+@pytest.mark.slow
 def test_killed_driver_and_killed_worker_change_nothing(
     model: Path, tables: list[Path], undisturbed: Path, tmp_path: Path
 ) -> None:
