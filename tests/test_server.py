@@ -129,6 +129,8 @@ def test_a_server_that_is_asked_to_stop_finishes_what_it_has_begun():
             work = pool.submit(translate, url, text)
             lines = answer.iter_lines()
             next(lines)
+            while waiting(url) < 110 and not work.done():  # both have been taken
+                time.sleep(0.01)
             process.send_signal(signal.SIGTERM)
             events = [line for line in lines if line.startswith("event: ")]
             assert work.result().status_code == 200
