@@ -137,6 +137,9 @@ class TrainConfig(Section):
     links: str | None = Field(
         None, description="file of word links of the training pairs, by which one head is taught to align"
     )
+    consistency: float = Field(
+        0.0, ge=0, description="R-Drop: two passes over each batch, under other dropout, are to agree; twice the time"
+    )
     guided_alignment: float = Field(
         0.05, ge=0, description="weight of the links' loss beside the translation's (Garg et al. 2019)"
     )

@@ -45,6 +45,38 @@ def test_the_gradients_are_the_slopes_of_the_loss():
     assert torch.autograd.gradcheck(lambda h, w: summed_cross_entropy(h, w, target, 0.1), (hidden, weight))
 
 
+def both_ways(hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, consistency: float) -> Tensor:
+    """R-Drop's formula, halved."""
+    first, second = ((each @ weight.T).log_softmax(dim=-1) for each in hidden)
+    apart = functional.kl_div(first, second, reduction="sum", log_target=True)
+    apart = apart + functional.kl_div(second, first, reduction="sum", log_target=True)
+    mean = sum(plain(each, weight, target, smoothing) for each in hidden) / 2
+    return mean + consistency / 4 * apart
+
+
+@pytest.mark.usefixtures("chunked")
+@pytest.mark.parametrize("consistency", [0.0, 5.0])
+def test_two_passes_pay_for_their_disagreement(consistency):
+    hidden, weight, target = problem(14)
+    passes, target = hidden.detach().view(2, 7, 6).clone().requires_grad_(), target[:7]
+    found, wanted = (formula(passes, weight, target, 0.1, consistency) for formula in (summed_cross_entropy, both_ways))
+    torch.testing.assert_close(found, wanted)
+    ours, theirs = (torch.autograd.grad(loss / 3, (passes, weight)) for loss in (found, wanted))
+    torch.testing.assert_close(ours, theirs)
+    assert torch.autograd.gradcheck(lambda h, w: summed_cross_entropy(h, w, target, 0.1, consistency), (passes, weight))
+
+
+@pytest.mark.usefixtures("chunked")
+def test_two_passes_in_bfloat16_are_near_enough():
+    hidden, weight, target = problem(14, dtype=torch.float32)
+    passes, target = hidden.detach().view(2, 7, 6).clone().requires_grad_(), target[:7]
+    wanted = torch.autograd.grad(both_ways(passes, weight, target, 0.1, 5.0), (passes, weight))
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = summed_cross_entropy(passes, weight, target, 0.1, 5.0)
+    for ours, theirs in zip(torch.autograd.grad(loss, (passes, weight)), wanted, strict=True):
+        assert ((ours - theirs).norm() / theirs.norm()).item() < 0.05
+
+
 def test_without_gradients_the_loss_is_the_same():
     hidden, weight, target = problem()
     with torch.no_grad():

@@ -193,6 +193,16 @@ def test_links_add_their_loss_to_that_of_the_translation():
     expected = summed_loss(model, plain, 0.1) + 0.5 * link_loss(scores, batch.links, "input")
     torch.testing.assert_close(Objective(model, 0.1, 0.5)(batch), expected)
     torch.testing.assert_close(Objective(model, 0.1, 0.5)(plain), summed_loss(model, plain, 0.1))
+    # Without dropout two passes agree, so that they cost what one does.
+    torch.testing.assert_close(Objective(model, 0.1, 0.5, consistency=5.0)(batch), expected)
+
+
+def test_every_pair_twice_is_the_batch_and_the_batch_again():
+    batch = with_links(collate([encoded(*pair) for pair in TRAIN[:3]], PAD, BOS), [[(0, 0)], [], [(1, 2)]])
+    twice = batch.twice()
+    for name in ("src", "tgt_in", "tgt_out"):
+        assert torch.equal(getattr(twice, name), torch.cat([getattr(batch, name)] * 2))
+    assert twice.links.tolist() == [[0, 0, 0], [2, 1, 2], [3, 0, 0], [5, 1, 2]]
 
 
 # A run.

@@ -12,7 +12,7 @@ from seq2seq.data.batching import Batch
 from seq2seq.data.tokenizer import PAD
 from seq2seq.errors import UserError
 from seq2seq.training import objective
-from seq2seq.training.objective import check_optimiser, lr_at, make_optimiser, pick_precision, summed_loss
+from seq2seq.training.objective import Objective, check_optimiser, lr_at, make_optimiser, pick_precision, summed_loss
 
 SCHEDULES = ["inverse_sqrt", "linear", "cosine"]
 CPU = torch.device("cpu")
@@ -87,6 +87,17 @@ def by_hand(model: nn.Module, batch: Batch, smoothing: float) -> float:
 def test_the_loss_is_label_smoothed_cross_entropy_summed_over_real_tokens(batch, smoothing):
     model = random_model()
     assert summed_loss(model, batch, smoothing).item() == pytest.approx(by_hand(model, batch, smoothing), rel=1e-6)
+
+
+def test_two_passes_under_dropout_disagree_and_pay_for_it(batch):
+    model = random_model(dropout=0.3).train()
+    losses = []
+    for consistency in (1e-9, 5.0):
+        torch.manual_seed(1)
+        losses.append(Objective(model, 0.1, consistency=consistency)(batch).item())
+    assert losses[0] < losses[1] < 3 * losses[0]
+    nothing = Batch(batch.src, batch.tgt_in, torch.full_like(batch.tgt_out, PAD))
+    assert Objective(model, 0.1, consistency=5.0)(nothing).item() == 0
 
 
 def test_more_padding_changes_neither_loss_nor_gradient(batch):

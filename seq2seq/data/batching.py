@@ -32,6 +32,15 @@ class Batch:
         links = None if self.links is None else move(self.links)
         return Batch(move(self.src), move(self.tgt_in), move(self.tgt_out), links)
 
+    def twice(self) -> "Batch":
+        """Every pair twice: the whole batch, and the whole batch again."""
+        links = self.links
+        if links is not None:
+            again = links.clone()
+            again[:, 0] += len(self.src)
+            links = torch.cat([links, again])
+        return Batch(*(ids.repeat(2, 1) for ids in (self.src, self.tgt_in, self.tgt_out)), links)
+
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     """Rows of token ids -> (rows, longest), padded at the end."""

@@ -33,30 +33,39 @@ def lr_at(update: int, config: TrainConfig, updates: int | None) -> float:
     return peak * (left if config.schedule == "linear" else 0.5 * (1 - math.cos(math.pi * left)))
 
 
-def summed_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
-    """Label-smoothed cross-entropy of a batch in nats, summed over its target tokens."""
+def summed_loss(model: Transformer, batch: Batch, smoothing: float, consistency: float = 0.0) -> Tensor:
+    """Label-smoothed cross-entropy of a batch in nats, summed over its target tokens.
+
+    With `consistency` the batch holds every pair twice (`Batch.twice`), and the loss is that of one of them.
+    """
     hidden = model(batch.src, batch.tgt_in)  # (B, T, D)
     real = batch.tgt_out != model.pad_id
-    return summed_cross_entropy(hidden[real], model.embedding.weight, batch.tgt_out[real], smoothing)
+    hidden, target = hidden[real], batch.tgt_out[real]  # (N, D), (N,)
+    if consistency:
+        hidden, target = hidden.unflatten(0, (2, len(hidden) // 2)), target[: len(target) // 2]
+    return summed_cross_entropy(hidden, model.embedding.weight, target, smoothing, consistency)
 
 
 class Objective(nn.Module):
     """The loss of a model as a module, which is what DistributedDataParallel takes."""
 
-    def __init__(self, model: Transformer, smoothing: float, guided_alignment: float = 0.0) -> None:
+    def __init__(
+        self, model: Transformer, smoothing: float, guided_alignment: float = 0.0, consistency: float = 0.0
+    ) -> None:
         super().__init__()
         self.model = model
-        self.smoothing = smoothing
-        self.guided_alignment = guided_alignment
+        self.smoothing, self.guided_alignment, self.consistency = smoothing, guided_alignment, consistency
         self.guided_layer = guided_head(model.config).layer
 
     def forward(self, batch: Batch) -> Tensor:
         """Summed loss of a batch, in nats; that of links, if the batch has them, times `guided_alignment`."""
+        batch = batch.twice() if self.consistency else batch
         if batch.links is None:
-            return summed_loss(self.model, batch, self.smoothing)
+            return summed_loss(self.model, batch, self.smoothing, self.consistency)
         with head_scores(self.model, self.guided_layer, HEAD) as seen:
-            loss = summed_loss(self.model, batch, self.smoothing)
-        return loss + self.guided_alignment * link_loss(seen[0], batch.links, STEP)
+            loss = summed_loss(self.model, batch, self.smoothing, self.consistency)
+        weight = self.guided_alignment / (2 if self.consistency else 1)
+        return loss + weight * link_loss(seen[0], batch.links, STEP)
 
 
 class Optimisers:

@@ -150,7 +150,8 @@ def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, re
         torch.manual_seed(recipe.train.seed + group.rank)
     if start.saved is not None:
         restore(state, start.saved, group, recipe.train.seed)
-    objective = group.parallel(Objective(model, recipe.train.label_smoothing, recipe.train.guided_alignment))
+    train = recipe.train
+    objective = group.parallel(Objective(model, train.label_smoothing, train.guided_alignment, train.consistency))
     if group.first:
         size = sum(weight.numel() for weight in model.parameters())
         say(f"{size:,} parameters, {device}, {state.progress.precision}, {_processes(group)}")
