@@ -1,17 +1,17 @@
 """Terms are found, their translations are written, and nothing better that contains them is missed."""
 
 import json
+import re
 import time
 from itertools import product
 
 import pytest
-import torch
 from test_search import BEGIN, END, ENDS, SEEDS, WORDS, TableStepper, drawn
 
 from seq2seq import Translator
 from seq2seq.cli import main
 from seq2seq.errors import UserError
-from seq2seq.translation.constrained import Progress, constrained_search
+from seq2seq.translation.constrained import Constraints, Progress, constrained_search
 from seq2seq.translation.glossary import Glossary, read_glossary
 
 BANK = "The bank was crowded near the river."
@@ -39,7 +39,7 @@ def best_by_force(seed: int, limit: int, phrases: list[tuple[int, ...]]) -> tupl
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("phrases", [[(2,)], [(1, 3)], [(0,), (3,)], [(3, 0), (1,)], [(1, 2), (1, 3)], [(0, 0, 1)]])
 def test_a_wide_beam_finds_the_best_of_all_that_contain_the_phrases(seed, phrases):
-    found = constrained_search(TableStepper(seed, 1), 5, phrases, beam_size=400, **ENDS)
+    found = constrained_search(TableStepper(seed, 1), 5, Constraints(tuple(phrases)), beam_size=400, **ENDS)
     best, score = best_by_force(seed, 5, phrases)
     assert found[0].tokens == best
     assert found[0].score == pytest.approx(score)
@@ -50,15 +50,29 @@ def test_a_wide_beam_finds_the_best_of_all_that_contain_the_phrases(seed, phrase
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 def test_a_narrow_beam_writes_every_phrase(seed, beam_size):
     phrases = [(3, 0), (1,), (2, 2)]
-    found = constrained_search(TableStepper(seed, 1), 12, phrases, beam_size=beam_size, **ENDS)
+    found = constrained_search(TableStepper(seed, 1), 12, Constraints(tuple(phrases)), beam_size=beam_size, **ENDS)
     assert 1 <= len(found) <= beam_size
     for one in found:
         assert all(contains(one.tokens, phrase) for phrase in phrases)
         assert one.tokens[-1] == END
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_forbidden_is_not_written(seed):
+    wanted = Constraints(((2,),), forbidden=((1,), (0, 3)), joined=frozenset({2, 3}), marks=frozenset({0}))
+    found = constrained_search(TableStepper(seed, 1), 6, wanted, beam_size=50, **ENDS)
+    assert len(found) > 10
+    for one in found:
+        assert contains(one.tokens, (2,))
+        assert not contains(one.tokens, (1,))
+        assert not contains(one.tokens, (0, 3))
+        assert not contains(one.tokens, (2, 2))
+        assert not contains(one.tokens, (2, 3))
+        assert 0 not in one.tokens or one.tokens.index(0) > one.tokens.index(2)
+
+
 def test_phrases_that_do_not_fit_give_nothing():
-    assert constrained_search(TableStepper(0, 1), 3, [(1, 2, 3)], beam_size=5, **ENDS) == []
+    assert constrained_search(TableStepper(0, 1), 3, Constraints(((1, 2, 3),)), beam_size=5, **ENDS) == []
 
 
 def test_a_long_glossary_costs_no_more_than_its_sentence(translator: Translator):
@@ -117,6 +131,25 @@ def test_a_translation_is_written(translator: Translator, translation, beam_size
     assert result.alignment
 
 
+@pytest.mark.parametrize(
+    ("text", "term", "translation", "gone"),
+    [
+        ("The bank was crowded.", "bank", "rive", "banque"),
+        ("The cat is asleep.", "cat", "minou", "chat"),
+        ("My house is red.", "house", "baraque", "maison"),
+        ("I see a cat.", "cat", "minou", "chat"),
+        ("Tom is here.", "Tom", "Tomás", "Tom "),
+    ],
+)
+def test_a_term_takes_the_place_of_what_it_would_have_become(translator: Translator, text, term, translation, gone):
+    assert gone in translator.translate(text, attention=False).text + " "
+    result = translator.translate(text, attention=False, glossary={term: translation}).text
+    assert re.search(rf"\b{translation}\b", result)
+    assert gone not in result
+    assert result.endswith(".")
+    assert not result.endswith(f"{translation}.") or text.endswith(f"{term}.")
+
+
 def test_other_sentences_are_as_without_a_glossary(translator: Translator):
     texts = ["The cat sleeps.", BANK, "The dog runs."]
     plain = translator.translate(texts, attention=False)
@@ -139,7 +172,14 @@ def test_a_glossary_that_cannot_be_used_is_refused(translator: Translator, terms
         translator.translate(BANK, glossary=terms)
 
 
-@pytest.mark.parametrize(("name", "content"), [("g.json", '{"bank": "rive"}'), ("g.tsv", "\ufeffbank\trive\r\n\n")])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("g.json", '{"bank": "rive"}'),
+        ("words", ' {"bank": "rive"}'),
+        ("g.tsv", "\ufeff# words\nbank\trive\r\n\n"),
+    ],
+)
 def test_a_glossary_is_read_from_a_file(tmp_path, capsys, name, content):
     (tmp_path / name).write_text(content, encoding="utf-8")
     assert read_glossary(tmp_path / name) == Glossary((("bank", "rive"),))
@@ -152,7 +192,7 @@ def test_a_glossary_is_read_from_a_file(tmp_path, capsys, name, content):
     ("name", "content", "message"),
     [
         ("g.json", "[1]", "not an object of terms and their translations"),
-        ("g.json", "{", "is no JSON"),
+        ("g", "{", "is no JSON"),
         ("g.tsv", "bank\n", "line 1: not term TAB translation"),
     ],
 )
@@ -168,8 +208,7 @@ def test_the_fast_engine_honours_a_glossary_too(fast: Translator):
 
 def test_the_stepper_of_the_model_takes_any_number_of_rows(translator: Translator):
     ids = (*translator.tokenizer.encode(BANK), translator.tokenizer.eos_id)
-    phrases = [tuple(translator.tokenizer.encode(word)) for word in ("rive", "fleuve", "hier")]
-    with torch.inference_mode():
-        found = translator.engine.constrained(ids, phrases, 3, 1.0)
+    wanted = Constraints(tuple(tuple(translator.tokenizer.encode(word)) for word in ("rive", "fleuve", "hier")))
+    found = translator.engine.constrained(ids, wanted, 3, 1.0)
     assert len(found) == 3
-    assert all(contains(one.tokens, phrase) for one in found for phrase in phrases)
+    assert all(contains(one.tokens, phrase) for one in found for phrase in wanted.phrases)

@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -136,6 +137,12 @@ def test_white_space_is_one_space_and_entities_are_characters():
         ("<a title='one &amp; two' href='x y'>three four</a>", "<a title='TWO &amp; ONE' href='x y'>FOUR THREE</a>"),
         ("one </b>two", "</b>TWO ONE"),
         ("one <b>two", "<b>TWO ONE"),
+        ("one<sup>1</sup> two three", "THREE TWO ONE<sup>1</sup>"),
+        ("one two<sup>*</sup>.", "TWO<sup>*</sup>. ONE"),
+        (
+            "<head><title>one &amp; two</title><meta charset=utf-8></head>",
+            "<head><title>TWO &amp; ONE</title><meta charset=utf-8></head>",
+        ),
         ("", ""),
         ("<p></p> 42 <b>!</b>", "<p></p> 42 <b>!</b>"),
     ],
@@ -242,6 +249,26 @@ def test_a_word_that_no_link_names_gives_its_tag_to_the_word_that_draws_on_it_mo
     object.__setattr__(sentence, "weights", weights)
     plan = plan_markup("one <b>two</b>", planned)
     assert plan.assemble({"one two": sentence}).text == "<b>TWO</b> ONE"
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "expected"),
+    [
+        ("It costs <b>5 €</b> now.", "Il coûte 5 € maintenant.", "Il coûte <b>5 €</b> maintenant."),
+        ("Open <i>foo.py</i> now.", "Ouvrez foo.py maintenant.", "Ouvrez <i>foo.py</i> maintenant."),
+        ("A H<sub>2</sub>O molecule.", "Une molécule H2O.", "Une molécule H<sub>2</sub>O."),
+        ("I am <b>a</b> man.", "Voilà un à un.", "Voilà un à un."),
+    ],
+)
+def test_what_stands_in_the_translation_as_it_is_keeps_its_tag(source, text, expected):
+    plan = plan_markup(source, planned)
+    (sentence,) = plan.sentences
+    pieces = [f"▁{word}" for word in text.split()] + ["</s>"]
+    found = replace(turned(sentence), text=text, target_tokens=pieces)
+    count = len(found.source_tokens)
+    weights = np.full((1, 1, len(pieces), count), 1 / count, dtype=np.float32)
+    result = plan.assemble({sentence: replace(found, weights=weights)}).text
+    assert (result == expected) or (expected == text and re.sub("</?b>", "", result) == text)
 
 
 # A real model.

@@ -2,14 +2,24 @@
 
 import re
 import time
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2seq import Translator
-from seq2seq.translation.protect import NAMES, best, find_items, needed, restored, survives, variants
-from seq2seq.translation.result import Alternative, SentenceTranslation
+from seq2seq.translation.protect import (
+    NAMES,
+    find_items,
+    restored,
+    stray,
+    survives,
+    translate_protected,
+    variants,
+)
+from seq2seq.translation.result import Alternative, SentenceTranslation, Term
 
 
 def translation(source: str, text: str) -> SentenceTranslation:
@@ -31,6 +41,9 @@ def translation(source: str, text: str) -> SentenceTranslation:
         ("Open report_2.pdf in C:\\Users\\me or /home/me.", ["report_2.pdf", "C:\\Users\\me", "/home/me"]),
         ("Ask @anna about #holidays.", ["@anna", "#holidays"]),
         ("It costs €18.10, or $1,250, or 20 €.", ["€18.10", "$1,250", "20 €"]),
+        ("Call +33 1 23 45 67 89 or 01 23 45 67 89 now.", ["+33 1 23 45 67 89", "01 23 45 67 89"]),
+        ("I paid 5 or 10 20 times.", ["10", "20"]),
+        ("On 2024-01-02 at 10:30.", ["2024-01-02", "10:30"]),
         ("It rose by 3.5% in 1945.", ["3.5%", "1945"]),
         ("Call 555-1234 at 6:30.", ["555-1234", "6:30"]),
         ("2 < 3 and 5 > 4", ["2 < 3", "5 > 4"]),
@@ -53,6 +66,10 @@ def test_items_are_found(sentence, items):
         ("€18.10", "Cela coûte 18,10.", False),
         ("1,250", "1 250 personnes", True),
         ("1945", "en 194", False),
+        ("1945", "en 19450", False),
+        ("10:30", "à 10 h 30, 10.30", True),
+        ("+33 1 23 45 67 89", "+33 1 23 45 67 89", True),
+        ("+33 1 23 45 67 89", "31454589", False),
         ("2 < 3", "2<3", True),
         ("2 < 3", "2 et 3", False),
     ],
@@ -73,39 +90,75 @@ def test_each_kind_has_its_stand_ins_and_those_in_the_sentence_are_not_taken():
     assert variants(" ".join(f"{{a{number}}}" for number in range(len(NAMES) + 1))) == []
 
 
-def test_the_plain_translation_stands_if_nothing_is_lost():
-    plain = translation("Hi {a}!", "Salut {a} !")
-    tried = {variant.text: translation(variant.text, "x") for variant in variants("Hi {a}!")}
-    assert best("Hi {a}!", plain, tried) is plain
-    assert best("Hi!", translation("Hi!", "Salut !"), {}).text == "Salut !"
+class Model:
+    """Translates by a table, words linked one to one, and remembers what it was asked."""
+
+    def __init__(self, **table: str) -> None:
+        self.table, self.asked = table, []
+
+    def __call__(self, sentences: list[str]) -> list[SentenceTranslation]:
+        self.asked += sentences
+        return [self.one(sentence) for sentence in sentences]
+
+    def one(self, sentence: str) -> SentenceTranslation:
+        found = translation(sentence, self.table.get(sentence, "Rien."))
+        count = max(len(found.source_tokens), len(found.target_tokens)) + 1
+        weights = np.eye(count, dtype=np.float32)[: len(found.target_tokens) + 1, : len(found.source_tokens) + 1]
+        ends = {"source_tokens": [*found.source_tokens, "</s>"], "target_tokens": [*found.target_tokens, "</s>"]}
+        return replace(found, weights=weights[None, None], **ends)
+
+
+def protected(sentence: str, model: Model) -> SentenceTranslation:
+    return translate_protected([sentence], model, model)[0]
+
+
+def test_nothing_more_is_asked_if_nothing_is_lost():
+    sentences = {"Hi {a}!": "Salut {a} !", "The cat sleeps.": "Le chat dort.", "It is 6:30.": "Il est 6:30."}
+    model = Model(**sentences)
+    assert [one.text for one in translate_protected(list(sentences), model, model)] == list(sentences.values())
+    assert model.asked == list(sentences)
 
 
 def test_what_is_lost_comes_back_where_its_stand_in_is():
     sentence = "Hi {a}, it is 6:30."
-    plain = translation(sentence, "Salut a, il est 630 heures et 0.")
-    tried = {variant.text: translation(variant.text, "Rien.") for variant in variants(sentence)}
-    tried["Hi Tom, it is 20."] = translation("Hi Tom, it is 20.", "Salut Tom , il est 20 .")
-    found = best(sentence, plain, tried)
+    model = Model(**{sentence: "Salut a, il est 630 heures et 0.", "Hi Tom, it is 20.": "Salut Tom , il est 20 ."})
+    found = protected(sentence, model)
     assert found.text == "Salut {a} , il est 6:30 ."
     assert found.source == sentence
     assert found.alternatives[0].text == found.text
-    assert found.target_tokens == ["▁Salut", "▁{a}", "▁,", "▁il", "▁est", "▁6:30", "▁."]
+    assert found.target_tokens == ["▁Salut", "▁{a}", "▁,", "▁il", "▁est", "▁6:30", "▁.", "</s>"]
+
+
+def test_a_translation_with_what_its_sentence_has_not_is_not_taken():
+    model = Model(**{"Press {0} now.": "Appuyez {0}}}} maintenant.", "Press Tom now.": "Appuyez sur Tom maintenant."})
+    assert protected("Press {0} now.", model).text == "Appuyez sur {0} maintenant."
+    assert stray("a {0}", "{0}") == 0
+    assert stray("a {0}", "{0}}} <b>") == 4
 
 
 def test_a_stand_in_that_comes_twice_is_not_put_back_twice():
-    sentence = "Hi {a}!"
-    tried = {"Hi Tom!": translation("Hi Tom!", "Salut Tom Tom !"), "Hi 30!": translation("Hi 30!", "Salut !")}
-    plain = translation(sentence, "Salut !")
-    assert best(sentence, plain, tried) is plain
+    model = Model(**{"Hi {a}!": "Salut !", "Hi Tom!": "Salut Tom Tom !", "Hi 30!": "Salut 30 30 !"})
+    assert protected("Hi {a}!", model).text == "Salut {a} !"
 
 
-def test_no_other_sentence_costs_anything():
-    assert list(needed(["The cat sleeps.", "It is 6:30.", "I have two."])) == [
-        "The cat sleeps.",
-        "It is 6:30.",
-        *(variant.text for variant in variants("It is 6:30.")),
-        "I have two.",
-    ]
+@pytest.mark.parametrize(
+    ("sentence", "plain", "expected"),
+    [
+        ("We met on 2024-01-02 at noon.", "On se voit à midi.", "On se voit 2024-01-02 à midi."),
+        ("Call 331 now.", "Appelez 3314 maintenant.", "Appelez 331 maintenant."),
+        ("{a} is here.", "Il est là.", "{a} Il est là."),
+        ("Pay 5 € and 6 €.", "Payez 5 € et.", "Payez 5 € et 6 €."),
+    ],
+)
+def test_what_no_stand_in_saves_is_put_in_where_the_word_before_it_went(sentence, plain, expected):
+    assert protected(sentence, Model(**{sentence: plain})).text == expected
+
+
+def test_an_item_of_the_glossary_is_not_to_survive():
+    model = Model(**{"My iPhone is here.": "Mon téléphone est là."})
+    named = replace(model.one("My iPhone is here."), terms=(Term("iPhone", "téléphone", True),))
+    assert translate_protected(["My iPhone is here."], lambda sentences: [named], model) == [named]
+    assert model.asked == []
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,22 @@ def test_joining_the_pieces_gives_the_text_again(text):
 @pytest.mark.parametrize(
     ("text", "translated"),
     [
+        ("- I see two cats.\n  * I see a dog.", ["I see two cats.", "I see a dog."]),
+        ("1. One cat.\n2) Two dogs.", ["One cat.", "Two dogs."]),
+        ("## The cat\n> - [x] Buy milk.\n• Go.", ["The cat", "Buy milk.", "Go."]),
+        ("| a cat | a dog |\n|---|---|", ["a cat", "a dog"]),
+        ("-5 degrees - or more", ["-5 degrees - or more"]),
+        ("- ", []),
+        ("2. 3", []),
+    ],
+)
+def test_the_marks_of_lists_and_tables_are_kept(text, translated):
+    assert translatable(text) == translated
+
+
+@pytest.mark.parametrize(
+    ("text", "translated"),
+    [
         ("Note: the door is open. It is cold.", ["the door is open.", "It is cold."]),
         ("  Step-2:  open the door.", ["open the door."]),
         ("He said: come in.", ["He said: come in."]),

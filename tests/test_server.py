@@ -75,6 +75,7 @@ def test_a_client_from_pypi_is_served(server, translator: Translator):
 def test_one_process_shows_the_demo_and_its_documentation(server):
     assert "gradio" in httpx.get(server[0]).text
     assert httpx.get(f"{server[0]}/docs").status_code == 200
+    assert httpx.get(f"{server[0]}/translate").json() == {"error": "Method Not Allowed"}
     upload = httpx.post(f"{server[0]}/gradio_api/upload", files={"files": ("a.txt", b"x")})
     assert (upload.status_code, upload.json()) == (403, {"error": "this service takes no files"})
     asked = {"Origin": "https://example.org", "Host": "translate.example.com"}
@@ -177,6 +178,7 @@ def test_a_worker_that_dies_is_replaced_and_no_key_is_told():
         (["--port", "99999"], "port 99999 on 127.0.0.1 cannot be used"),
         (["--model", "en-fr", "--model", "en-fr"], "two models translate en-fr: name one for each direction"),
         (["--config", "keys.toml"], "keys.toml: api_keys: Input should be a valid list"),
+        (["--config", "origin.toml"], "origin.toml: allow_origins.0 = 'example.org': String should match pattern"),
         (["--config", "short.toml"], "short.toml: api_keys.0: String should have at least 8 characters"),
         (["--config", "missing.toml"], "--config missing.toml does not exist"),
     ],
@@ -185,6 +187,7 @@ def test_a_mistake_is_told_in_one_line_without_a_key(capsys, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "keys.toml").write_text('api_keys = "a-secret-key"', encoding="utf-8")
     (tmp_path / "short.toml").write_text('api_keys = ["secret"]', encoding="utf-8")
+    (tmp_path / "origin.toml").write_text('allow_origins = ["example.org"]', encoding="utf-8")
     assert main(["serve", *options]) == 1
     error = capsys.readouterr().err
     assert message in error

@@ -80,6 +80,12 @@ def test_a_form_may_hold_what_curl_does_not_escape(client, translator):
     assert answer.json() == {"translatedText": translator.translate("Zoé drinks a café crème.", attention=False).text}
 
 
+def test_a_byte_order_mark_is_no_part_of_a_body(client):
+    content = b'\xef\xbb\xbf{"q": "42", "source": "en", "target": "fr"}'
+    answer = client.post("/translate", content=content, headers={"content-type": "application/json"})
+    assert answer.json() == {"translatedText": "42"}
+
+
 def test_the_address_may_ask_and_null_is_the_same_as_nothing(client, translator):
     expected = {"translatedText": translator.translate("A cat.", attention=False).text}
     assert client.post("/translate", params={"q": "A cat.", "source": "en", "target": "fr"}).json() == expected
@@ -157,7 +163,7 @@ def test_v1_gives_scores_alternatives_and_links(client, translator):
     assert [sentence["source"] for sentence in answer["sentences"]] == ["The old man is reading a book.", "It is late."]
     for found, expected in zip(answer["sentences"], result.sentences, strict=True):
         assert found["score"] == pytest.approx(expected.score, abs=1e-5)
-        assert [option["translation"] for option in found["alternatives"]] == [a.text for a in expected.alternatives]
+        assert [option["text"] for option in found["alternatives"]] == [a.text for a in expected.alternatives]
         links = [(link["source"], link["target"]) for link in found["alignment"]]
         assert links == [(link.source, link.target) for link in expected.alignment]
 
@@ -207,6 +213,19 @@ def test_a_stream_that_is_not_done_in_time_ends_with_an_error(limited, translato
 def test_attention_is_asked_for_few_texts_at_once(limited):
     answer = limited(max_maps=2).post("/v1/attention", json={"text": ["A cat."] * 3})
     assert answer.json() == {"error": "texts whose attention is asked: 3 is over the limit of 2"}
+
+
+def test_our_own_api_takes_pages_glossaries_and_regions_of_a_language(client, translator):
+    page = "<p>The <b>bank</b> is closed.</p>"
+    body = {"text": page, "format": "html", "glossary": {"bank": "rive"}, "source": "EN", "target": "fr-FR"}
+    answer = client.post("/v1/translate", json=body).json()
+    assert answer["translation"] == translator.translate(page, format="html", glossary={"bank": "rive"}).text
+    assert "rive</b>" in answer["translation"]
+    assert answer["sentences"][0]["glossary"] == [{"source": "bank", "target": "rive", "kept": True}]
+    refused = client.post("/v1/translate", json=body | {"stream": True})
+    assert refused.json() == {"error": "stream takes one text, no list and no page"}
+    refused = client.post("/v1/translate", json={"text": "A cat.", "n_best": 11})
+    assert refused.json() == {"error": "n_best: 11 is over the limit of 6"}
 
 
 # Files.
@@ -328,7 +347,8 @@ def test_a_field_that_our_own_api_does_not_know_is_refused(client):
 
 def test_other_paths_and_methods_are_refused_alike(client):
     assert client.get("/nothing").json() == {"error": "Not Found"}
-    assert client.get("/translate").json() == {"error": "Method Not Allowed"}
+    for answer in (client.get("/translate"), client.put("/v1/translate"), client.post("/languages")):
+        assert (answer.status_code, answer.json()) == (405, {"error": "Method Not Allowed"})
 
 
 @pytest.mark.parametrize(

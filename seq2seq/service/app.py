@@ -7,6 +7,7 @@ from pathlib import Path
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
@@ -50,6 +51,7 @@ def create_app(
     app.include_router(v1(doors))
     _add_probes(app, doors)
     _add_handlers(app)
+    _refuse_other_methods(app)
     _refuse_uploads(app)
     if plain_page:
         _add_plain_page(app)
@@ -85,6 +87,21 @@ def _add_probes(app: FastAPI, doors: Doors) -> None:
     async def metrics() -> Response:
         """Numbers for Prometheus."""
         return Response(generate_latest(doors.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _refuse_other_methods(app: FastAPI) -> None:
+    """The wrong method at a door is told as everything else is, also where a page is mounted behind the doors."""
+
+    async def refuse(request: Request) -> JSONResponse:
+        raise Refusal(405, "Method Not Allowed")
+
+    doors: dict[str, set[str]] = {}
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            doors.setdefault(route.path, set()).update(route.methods)
+    for path, methods in doors.items():
+        others = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} - methods
+        app.add_api_route(path, refuse, methods=sorted(others), include_in_schema=False)
 
 
 def _refuse_uploads(app: FastAPI) -> None:

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
-from seq2seq.translation.plan import Plan, finished
-from seq2seq.translation.protect import needed
+from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.translator import Search, Translator
 
@@ -88,7 +87,7 @@ class Batcher:
         with self._queued(plan.sentences, search) as futures:
             for part in plan.parts:
                 if part.translatable:
-                    yield finished(part, {name: await futures[name] for name in needed([part.text])})
+                    yield await futures[part.text]
                 else:
                     yield part.text
 

@@ -21,6 +21,7 @@ Language = Annotated[str, StringConstraints(max_length=20)]
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 UNREADABLE = "the form cannot be read: send multipart/form-data in UTF-8"
 MOST_FIELDS = 1_000
+BOM = b"\xef\xbb\xbf"
 MOST_TEXTS = 10_000  # beyond which a list is not even looked at; the service's own limit is lower
 
 
@@ -65,18 +66,24 @@ class DetectBody(Asked):
     q: Annotated[str, AfterValidator(writable)] = Field(description="text", examples=["Bonjour !"])
 
 
-class V1Body(Asked):
-    """What /v1/translate and /v1/attention take."""
+class AttentionBody(Asked):
+    """What /v1/attention takes."""
 
     model_config = ConfigDict(extra="forbid")
     text: Texts = Field(description="text, or texts, to translate", examples=["Good morning!"])
     source: Language = Field("en", description="language of the text")
     target: Language = Field("fr", description="language to translate into")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept; 1 is greedy")
-    n_best: int = Field(1, ge=1, description="translations of each sentence")
     glossary: dict[str, str] = Field(
         {}, max_length=100, description="words, and how they are to be translated", examples=[{"bank": "rive"}]
     )
+
+
+class V1Body(AttentionBody):
+    """What /v1/translate takes."""
+
+    format: str = Field("text", description="text or html")
+    n_best: int = Field(1, ge=1, description="translations of each sentence")
     stream: bool = Field(False, description="answer sentence by sentence, as server-sent events")
 
 
@@ -98,6 +105,7 @@ async def read_body(request: Request, kind: type[Body], seconds: float) -> Body:
         if content == MULTIPART:
             return kind.model_validate(asked | await multipart(request))
         if content.endswith("json"):
+            body = body.removeprefix(BOM)
             return await asyncio.to_thread(kind.model_validate_json, body) if body else kind.model_validate(asked)
     except ValidationError as error:
         raise invalid(_first_fault(error)) from None

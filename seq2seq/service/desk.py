@@ -52,12 +52,16 @@ class Desk:
         return list(dict.fromkeys([*self.sources, *(target for _, target in self.batchers)]))
 
     def batcher(self, source: str, target: str) -> Batcher:
-        """The queue of a direction."""
+        """The queue of a direction; `EN` and `en-GB` are `en`."""
+        source, target = self._known(source), self._known(target)
         if source not in self.sources:
             raise invalid(f"source {source!r} is not one of {', '.join(self.sources)}")
         if (source, target) not in self.batchers:
             raise invalid(f"target {target!r} is not one of {', '.join(self.targets(source))} from {source}")
         return self.batchers[source, target]
+
+    def _known(self, code: str) -> str:
+        return code if code in self.languages else code.lower().partition("-")[0]
 
     def check_texts(self, texts: Sequence[str]) -> None:
         """Refuse more than the limits allow."""

@@ -1,5 +1,6 @@
 """The process, or processes, around the application: settings, models, uvicorn."""
 
+import logging
 import os
 import signal
 import socket
@@ -64,7 +65,8 @@ def load_config(path: Path | None) -> ServiceConfig:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise UserError(f"--config {path} cannot be read: {error}") from None
     keys = os.environ.get(KEYS, "").split()
-    return validate(ServiceConfig, values | ({"api_keys": keys} if keys else {}), str(path or "settings"))
+    config = validate(ServiceConfig, values, str(path or "settings"))
+    return validate(ServiceConfig, config.model_dump() | {"api_keys": keys}, KEYS) if keys else config
 
 
 def load(served: Served) -> list[Translator]:
@@ -97,6 +99,7 @@ def run(served: Served, host: str, port: int, workers: int, mount: Mount | None 
     if workers < 1:
         raise UserError(f"--workers {workers} is not 1 or more")
     _check_port(host, port)
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it would quote what was sent
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))  # uvicorn raises the signal again when it is done
     with ExitStack() as stack:
         if served.config.files:
@@ -121,7 +124,7 @@ def _options(served: Served, host: str, port: int) -> dict[str, Any]:
         "host": host,
         "port": port,
         "access_log": False,  # addresses and paths are nobody's business
-        "log_level": "warning",
+        "log_level": "critical",  # failures are noted by the application, without what was sent
         "timeout_graceful_shutdown": round(served.config.deadline) + GRACE,
         "timeout_keep_alive": 5,
         "limit_concurrency": CONNECTIONS,

@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints
 
 from seq2seq.config import Section
 
+Origin = Annotated[str, StringConstraints(pattern=r"^(\*|https?://[^/\s]+)$")]
 Key = Annotated[str, StringConstraints(min_length=8, max_length=200)]
 
 
@@ -28,5 +29,7 @@ class ServiceConfig(Section):
     )
     body_seconds: float = Field(15.0, gt=0, description="seconds within which a request's body has arrived")
     requests_per_minute: int = Field(0, ge=0, description="of a key, or of an address without one; 0: no limit")
-    allow_origins: list[str] = Field([], description="web pages of other origins that may ask, as https://example.org")
+    allow_origins: list[Origin] = Field(
+        [], description="web pages of other origins that may ask, as https://example.org"
+    )
     files: bool = Field(False, description="whether files are taken for translation")

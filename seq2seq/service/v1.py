@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -12,14 +12,15 @@ from sse_starlette import EventSourceResponse
 from sse_starlette.sse import AppStatus
 
 from seq2seq.service.batcher import Batcher
-from seq2seq.service.bodies import V1Body
+from seq2seq.service.bodies import AttentionBody, V1Body
 from seq2seq.service.doors import Doors, documented
 from seq2seq.service.guard import fault_noted
-from seq2seq.service.refusal import Refusal, invalid
+from seq2seq.service.refusal import Refusal, invalid, too_much
 from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.translator import Search
 
 Event = dict[str, str]
+Body = TypeVar("Body", bound=AttentionBody)
 AppStatus.enable_automatic_graceful_drain = False  # a stream that has begun is finished when the server stops
 
 
@@ -27,8 +28,8 @@ def v1(doors: Doors) -> APIRouter:
     """Its routes."""
     router, desk = APIRouter(prefix="/v1", tags=["seq2seq"]), doors.desk
 
-    async def asked(request: Request) -> tuple[V1Body, list[str], Batcher]:
-        body = await doors.admitted(request, V1Body)
+    async def asked(request: Request, kind: type[Body]) -> tuple[Body, list[str], Batcher]:
+        body = await doors.admitted(request, kind)
         texts = [body.text] if isinstance(body.text, str) else body.text
         desk.check_texts(texts)
         return body, texts, desk.batcher(body.source, body.target)
@@ -36,21 +37,26 @@ def v1(doors: Doors) -> APIRouter:
     @router.post("/translate", openapi_extra=documented(V1Body), response_model=None)
     async def translate(request: Request) -> Response:
         """Translate, with scores, alternatives and word links of every sentence."""
-        body, texts, batcher = await asked(request)
-        search = desk.search(batcher, body.beam_size, body.n_best, attention=True, glossary=body.glossary)
+        body, texts, batcher = await asked(request, V1Body)
+        if body.n_best - 1 > desk.config.max_alternatives:
+            raise too_much("n_best", body.n_best, desk.config.max_alternatives + 1)
+        search = desk.search(
+            batcher, body.beam_size, body.n_best, attention=True, format=body.format, glossary=body.glossary
+        )
         if body.stream:
-            if not isinstance(body.text, str):
-                raise invalid("stream takes one text, not a list")
+            if not isinstance(body.text, str) or body.format != "text":
+                raise invalid("stream takes one text, no list and no page")
             events = _events(doors, batcher, body.text, search)
             first = await doors.while_there(request, anext(events))  # a refusal still has a status of its own
             return EventSourceResponse(_with_first(first, events))
-        answers = await doors.while_there(request, desk.translate(batcher, texts, search, _translation))
+        work = desk.translate(batcher, texts, search, _translation, body.format)
+        answers = await doors.while_there(request, work)
         return await asyncio.to_thread(JSONResponse, answers[0] if isinstance(body.text, str) else answers)
 
-    @router.post("/attention", openapi_extra=documented(V1Body))
+    @router.post("/attention", openapi_extra=documented(AttentionBody))
     async def attention(request: Request) -> JSONResponse:
         """Cross-attention of every layer and head, of texts of one sentence."""
-        body, texts, batcher = await asked(request)
+        body, texts, batcher = await asked(request, AttentionBody)
         search = desk.search(batcher, body.beam_size, 1, attention=True, glossary=body.glossary)
         answers = await doors.while_there(request, desk.attention(batcher, texts, search, _attention))
         return await asyncio.to_thread(JSONResponse, answers[0] if isinstance(body.text, str) else answers)
@@ -72,9 +78,7 @@ def _sentence(sentence: SentenceTranslation) -> dict[str, Any]:
         "translation": sentence.text,
         "score": round(sentence.score, 6),
         "truncated": sentence.truncated,
-        "alternatives": [
-            {"translation": option.text, "score": round(option.score, 6)} for option in sentence.alternatives
-        ],
+        "alternatives": [{"text": option.text, "score": round(option.score, 6)} for option in sentence.alternatives],
         "source_words": sentence.source_words,
         "target_words": sentence.target_words,
         "alignment": [

@@ -93,6 +93,27 @@ def _majority(text: str, a: int, b: int, start: int, end: int) -> bool:
     return inside > before and inside >= after and inside > 0
 
 
+def find_words(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where words stand in a text that they were read from, in order, whatever their case.
+
+    A word that is not found has an empty span.
+    """
+    spans, place, folded = [], 0, _folded(text)
+    for word in words:
+        start = folded.find(_folded(word), place)
+        if start < 0:
+            spans.append((place, place))
+            continue
+        place = start + len(word)
+        spans.append((start, place))
+    return spans
+
+
+def _folded(text: str) -> str:
+    """Lower case of the same length."""
+    return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
+
+
 def word_attention(attention: "Array", source: Words, target: Words) -> "Array":
     """(T, S) weights between pieces -> (J, I) between words: summed over source pieces, averaged over target pieces.
 

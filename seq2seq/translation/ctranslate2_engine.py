@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seq2seq.model import ModelTrace, Transformer
+    from seq2seq.translation.constrained import Constraints
     from seq2seq.translation.torch_engine import TorchEngine
 
 BATCH_TOKENS = 1024  # source tokens that one processor decodes together
@@ -212,10 +213,10 @@ class CTranslate2Engine(Engine):
         return self._torch.model
 
     def constrained(
-        self, source: Sequence[int], phrases: Sequence[tuple[int, ...]], beam_size: int, alpha: float
+        self, source: Sequence[int], wanted: "Constraints", beam_size: int, alpha: float
     ) -> list[Hypothesis]:
         """See Engine."""
-        return self._torch.constrained(source, phrases, beam_size, alpha)
+        return self._torch.constrained(source, wanted, beam_size, alpha)
 
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

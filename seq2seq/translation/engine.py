@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seq2seq.model import ModelTrace, Transformer
+    from seq2seq.translation.constrained import Constraints
 
 PRECISIONS = {"torch": ("float32", "bfloat16"), "ctranslate2": ("float32", "int8")}  # by engine
 
@@ -46,9 +47,9 @@ class Engine(ABC):
 
     @abstractmethod
     def constrained(
-        self, source: Sequence[int], phrases: Sequence[tuple[int, ...]], beam_size: int, alpha: float
+        self, source: Sequence[int], wanted: "Constraints", beam_size: int, alpha: float
     ) -> list[Hypothesis]:
-        """Hypotheses that contain all phrases, best first; none if they do not fit into the longest translation."""
+        """Hypotheses within constraints, best first; none if the phrases do not fit into the longest translation."""
 
     @abstractmethod
     def attention(

@@ -67,7 +67,7 @@ def read_glossary(path: Path) -> Glossary | None:
         raise UserError(f"--glossary {path} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--glossary {path} cannot be read: {error}") from None
-    if path.suffix == ".json":
+    if text.lstrip().startswith(("{", "[")):
         try:
             terms = json.loads(text)
         except (json.JSONDecodeError, RecursionError) as error:
@@ -75,8 +75,9 @@ def read_glossary(path: Path) -> Glossary | None:
         if not isinstance(terms, dict):
             raise UserError(f"--glossary {path}: not an object of terms and their translations")
         return Glossary.of(terms)
-    rows = [line.removesuffix("\r").split("\t") for line in text.split("\n")]
-    for number, row in enumerate(rows, 1):
-        if row != [""] and len(row) != 2:
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    rows = [(number, line.split("\t")) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
+    for number, row in rows:
+        if len(row) != 2:
             raise UserError(f"--glossary {path}, line {number}: not term TAB translation")
-    return Glossary.of({row[0]: row[1] for row in rows if len(row) == 2})
+    return Glossary.of({term: translation for _, (term, translation) in rows})

@@ -20,10 +20,9 @@ _INLINE = """a abbr acronym b bdi bdo big cite del dfn em font i ins label mark 
     time tt u var"""
 INLINE = frozenset(_INLINE.split())
 POINTS = frozenset(("img", "wbr", ""))  # what takes a place in a line; "" is a comment
+NOTES = frozenset(("sub", "sup"))
 ATOMS = frozenset(("code", "kbd", "samp"))  # kept as they are, as words of a sentence
-OPAQUE = frozenset(
-    ["head", "iframe", "math", "noscript", "object", "pre", "script", "style", "svg", "template", "textarea"]
-)
+OPAQUE = frozenset(["iframe", "math", "noscript", "object", "pre", "script", "style", "svg", "template", "textarea"])
 SPOKEN = ("title", "alt", "placeholder", "aria-label")  # attributes that people read
 MOST_NESTED = 100  # elements inside each other
 
@@ -62,10 +61,12 @@ def cut(source: str) -> list[Part]:
     run, index = Run(), 0
     while index < len(tokens):
         token = tokens[index]
-        end = ends.get(index, index) if token.kind == "open" and _is_kept(token) else index
+        end = ends.get(index, index) if token.kind == "open" and (_is_kept(token) or _is_note(tokens, index)) else index
         raw = "".join(each.raw for each in tokens[index : end + 1])
-        if token.kind == "open" and end > index and (token.name in ATOMS or token.name in INLINE):
+        if end > index and not _is_note(tokens, index) and (token.name in ATOMS or token.name in INLINE):
             _add_atom(run, raw)
+        elif end > index and token.name in NOTES:
+            _add_point(run, Token("void", token.name, raw))
         elif end > index:
             run = _finish(run, parts)
             parts.append(raw)
@@ -100,6 +101,16 @@ def _is_kept(token: Token) -> bool:
     if token.name in OPAQUE or token.name in ATOMS:
         return True
     return _says_no(token.raw)
+
+
+def _is_note(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token opens a mark such as <sup>1</sup>, alone in its element, behind a word."""
+    note = tokens[index : index + 3]
+    kinds = [token.kind for token in note]
+    if kinds != ["open", "text", "close"] or note[0].name not in NOTES or note[2].name != note[0].name:
+        return False
+    after = tokens[index + 3].raw[:1] if index + 3 < len(tokens) and tokens[index + 3].kind == "text" else ""
+    return not has_words(note[1].raw) and not after.isalnum()
 
 
 def _says_no(tag: str) -> bool:
@@ -140,7 +151,9 @@ def _add_tag(run: Run, token: Token) -> None:
 def _add_point(run: Run, token: Token) -> None:
     run.tokens.append(Tag(token.raw) if token.name else token.raw)
     place = len(run.text)
-    run.elements.append(Element(token.name, token.raw, "", place, place, run.open[-1] if run.open else None))
+    parent = run.open[-1] if run.open else None
+    glued = token.name in NOTES and run.text[-1:].isalnum()
+    run.elements.append(Element(token.name, token.raw, "", place, place, parent, glued=glued))
 
 
 def _add_atom(run: Run, raw: str) -> None:

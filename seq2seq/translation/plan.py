@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from seq2seq.translation import protect
 from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.sentences import Piece
 
@@ -17,7 +16,7 @@ class Plan(NamedTuple):
     @property
     def sentences(self) -> list[str]:
         """What the model is to translate, each once, in order."""
-        return list(dict.fromkeys(protect.needed([part.text for part in self.parts if part.translatable])))
+        return list(dict.fromkeys(part.text for part in self.parts if part.translatable))
 
     @property
     def size(self) -> int:
@@ -31,4 +30,4 @@ class Plan(NamedTuple):
 
 def finished(part: Piece, translated: Mapping[str, SentenceTranslation]) -> str | SentenceTranslation:
     """What comes out for a part of a text."""
-    return protect.best(part.text, translated[part.text], translated) if part.translatable else part.text
+    return translated[part.text] if part.translatable else part.text

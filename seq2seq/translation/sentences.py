@@ -18,6 +18,8 @@ _LINE = re.compile(r"[^\n]*\n?")
 # Possessive, and tried once a run of marks: the time grows with the text's length and not with its square.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s++(?=[\"'“‘«(\[¿¡—-]*[^\W_a-zß-ÿ]|[^\w\s\"'“‘«(\[.,;:!?])")
 _LAST_WORD = re.compile(r"([^\W\d_](?:[\w.]*[^\W_])?)\.[\"'”’»)\]]*$")
+_MARKER = re.compile(r"\s*(?:(?:[-*+•‣◦–—>#]{1,6}|\[[ xX]?\]|\d{1,3}[.)])\s+)++")
+_BAR = re.compile(r"(\s*\|\s*)")
 _LABEL = re.compile(r"\s*[A-Z][\w-]{1,20}:\s+(?=\S)")
 _LONGEST_ABBREVIATION = 20  # characters, closing quotes included
 _SYMBOLS = ("So", "Cs", "Co")  # emoji and pictographs
@@ -38,7 +40,10 @@ def split_text(text: str) -> list[Piece]:
     """Lines, then sentences, then what surrounds them."""
     pieces: list[Piece] = []
     for line in _LINE.findall(text):
-        for sentence in split_sentences(line):
+        marker = _marker(line)
+        if marker:
+            pieces.append(Piece(marker, translatable=False))
+        for sentence in _cells(line[len(marker) :]):
             label = _label(sentence)
             if label:
                 pieces.append(Piece(label, translatable=False))
@@ -56,6 +61,18 @@ def split_sentences(line: str) -> list[str]:
     if start < len(line):
         sentences.append(line[start:])
     return sentences
+
+
+def _marker(line: str) -> str:
+    """What stands before the text of a list's item, a quotation or a heading."""
+    match = _MARKER.match(line)
+    return match.group() if match and has_words(line[match.end() :]) else ""
+
+
+def _cells(line: str) -> Iterator[str]:
+    """The sentences of a line; the bars of a table stand between them."""
+    for cell in _BAR.split(line):
+        yield from split_sentences(cell)
 
 
 def _label(sentence: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 
+from seq2seq.translation.alignment import find_words
 from seq2seq.translation.plan import finished
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.sentences import Piece
@@ -27,6 +28,7 @@ class Element:
     end: int = 0
     parent: int | None = None  # the number of the element that it is in
     depth: int = 1  # elements that it is in, itself counted
+    glued: bool = False  # whether it belongs to the word before it
 
 
 @dataclass
@@ -56,12 +58,12 @@ class Stretch:
     @cached_property
     def source_spans(self) -> list[tuple[int, int]]:
         """Where the source words stand in `text`."""
-        return [] if isinstance(self.result, str) else _word_spans(self.text, self.result.source_words)
+        return [] if isinstance(self.result, str) else find_words(self.text, self.result.source_words)
 
     @cached_property
     def target_spans(self) -> list[tuple[int, int]]:
         """Where the target words stand in the translation."""
-        return [] if isinstance(self.result, str) else _word_spans(self.result.text, self.result.target_words)
+        return [] if isinstance(self.result, str) else find_words(self.result.text, self.result.target_words)
 
     @cached_property
     def targets(self) -> dict[int, list[int]]:
@@ -147,7 +149,9 @@ def _place(element: Element, stretches: Stretches) -> tuple[int, int]:
     found = [place for each in spanned if (place := _place_in(each, element.start, element.end)) is not None]
     if found:
         return min(start for start, _ in found), max(end for _, end in found)
-    point = _point(element.start, stretches)
+    point = _end_before(element.start, stretches) if element.glued else None
+    if point is None:
+        point = _point(element.start, stretches)
     return point, point
 
 
@@ -160,11 +164,29 @@ def _place_in(stretch: Stretch, start: int, end: int) -> tuple[int, int] | None:
         return stretch.target + low, stretch.target + high
     if not (stretch.text[:low].strip() or stretch.text[high:].strip()):
         return stretch.target, stretch.target + len(stretch.result.text)
+    if (verbatim := _verbatim(stretch, low, high)) is not None:
+        return verbatim
     chosen = {number for number, (a, b) in enumerate(stretch.source_spans) if low <= (a + b - 1) / 2 < high}
     words = _words_for(stretch, stretch.result, chosen)
     if not words:
         return None
     return stretch.target + stretch.target_spans[words[0]][0], stretch.target + stretch.target_spans[words[-1]][1]
+
+
+def _verbatim(stretch: Stretch, low: int, high: int) -> tuple[int, int] | None:
+    """Where low:high of a stretch stands in its translation, if it stands there as it is, and once on either side."""
+    text, found = stretch.text[low:high].strip(), stretch.translation
+    if stretch.text.count(text) != 1 or found.count(text) != 1:
+        return None
+    start = found.index(text)
+    if _cuts_a_word(found, start, start + len(text)) and not _cuts_a_word(stretch.text, low, high):
+        return None
+    return stretch.target + start, stretch.target + start + len(text)
+
+
+def _cuts_a_word(text: str, start: int, end: int) -> bool:
+    """Whether a stretch begins or ends within a word."""
+    return any(text[place - 1 : place].isalnum() and text[place : place + 1].isalnum() for place in (start, end))
 
 
 def _words_for(stretch: Stretch, sentence: SentenceTranslation, chosen: Collection[int]) -> list[int]:
@@ -189,25 +211,16 @@ def _together(words: list[int]) -> list[int]:
     return max(runs, key=len)
 
 
-def _word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where words stand in a text that they were read from, in order, whatever their case.
-
-    A word that is not found (of a stand-in, say) has an empty span.
-    """
-    spans, place, folded = [], 0, _folded(text)
-    for word in words:
-        start = folded.find(_folded(word), place)
-        if start < 0:
-            spans.append((place, place))
-            continue
-        place = start + len(word)
-        spans.append((start, place))
-    return spans
-
-
-def _folded(text: str) -> str:
-    """Lower case of the same length."""
-    return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
+def _end_before(place: int, stretches: Stretches) -> int | None:
+    """Where the translation of the word that ends at a place of the source ends; none if nothing translates it."""
+    for stretch in stretches.between(place - 1, place):
+        if isinstance(stretch.result, str):
+            return stretch.target + place - stretch.source
+        span = next((span for span in stretch.source_spans if span[1] == place - stretch.source > span[0]), None)
+        found = _place_in(stretch, stretch.source + span[0], place) if span else None
+        if found is not None:
+            return found[1]
+    return None
 
 
 def _point(place: int, stretches: Stretches) -> int:

@@ -58,7 +58,7 @@ def _tokens(source: str) -> Iterator[Token]:
         if token.kind == "open" and token.name in RAW:
             end = _end_of_raw(source, place, token.name)
             if end > place:
-                yield Token("other", "", source[place:end])
+                yield Token("text" if token.name == "title" else "other", "", source[place:end])
             place = end
 
 

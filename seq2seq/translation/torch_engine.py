@@ -14,7 +14,7 @@ from seq2seq.data.batching import pad
 from seq2seq.data.cutting import cut
 from seq2seq.memory import keep_freed_memory
 from seq2seq.model import ModelTrace, Transformer
-from seq2seq.translation.constrained import constrained_search
+from seq2seq.translation.constrained import Constraints, constrained_search
 from seq2seq.translation.engine import Engine, Hypothesis
 from seq2seq.translation.search import ModelStepper, Stepper, beam_search, greedy_search
 
@@ -58,13 +58,11 @@ class TorchEngine(Engine):
         return beam_search(stepper, limits, beam_size=beam_size, bos_id=bos, eos_id=eos, alpha=alpha)
 
     @torch.inference_mode()
-    def constrained(
-        self, source: Sequence[int], phrases: Sequence[tuple[int, ...]], beam_size: int, alpha: float
-    ) -> list[Hypothesis]:
+    def constrained(self, source: Sequence[int], wanted: Constraints, beam_size: int, alpha: float) -> list[Hypothesis]:
         """See Engine."""
         ends = {"bos_id": self.tokenizer.bos_id, "eos_id": self.tokenizer.eos_id}
         stepper = self.stepper(self._pad([source]))
-        return constrained_search(stepper, self.limit(source), phrases, beam_size=beam_size, alpha=alpha, **ends)
+        return constrained_search(stepper, self.limit(source), wanted, beam_size=beam_size, alpha=alpha, **ends)
 
     def stepper(self, src: Tensor) -> Stepper:
         """The step function of a search: src (N, S), padded."""

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -12,6 +14,7 @@ from seq2seq.translation.engine import Engine, Hypothesis, open_engine
 from seq2seq.translation.glossary import Glossary
 from seq2seq.translation.markup import MarkupPlan, plan_markup
 from seq2seq.translation.plan import Plan
+from seq2seq.translation.protect import translate_protected
 from seq2seq.translation.result import Alternative, SentenceTranslation, Term, Translation
 from seq2seq.translation.sentences import Piece, is_capitals, split_text, tidy, trim, without_capitals
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from seq2seq.checkpoint import LoadedModel
     from seq2seq.model import Transformer
     from seq2seq.translation.alignment import Array
+    from seq2seq.translation.terms import TermWriter
 
 
 FORMATS = ("text", "html")
@@ -206,7 +210,13 @@ class Translator:
         return low
 
     def translate_sentences(self, sentences: Sequence[str], search: Search) -> list[SentenceTranslation]:
-        """Translate sentences of plans. Capitals throughout, which models rarely see, are taken off and put back."""
+        """Translate sentences of plans, and see that what must survive does."""
+        with_links = partial(self._translate, search=search._replace(attention=True))
+        found = translate_protected(sentences, partial(self._translate, search=search), with_links)
+        return found if search.attention else [replace(one, weights=None) for one in found]
+
+    def _translate(self, sentences: Sequence[str], search: Search) -> list[SentenceTranslation]:
+        """Capitals throughout, which models rarely see, are taken off and put back."""
         read = [without_capitals(sentence) if is_capitals(sentence) else sentence for sentence in sentences]
         sources = [[*ids, self.tokenizer.eos_id] for ids in self.tokenizer.encode_all(read)]
         found = self._hypotheses(sentences, sources, search)
@@ -221,27 +231,30 @@ class Translator:
 
     def _hypotheses(self, sentences: Sequence[str], sources: list[list[int]], search: Search) -> list[list[Hypothesis]]:
         """Of every sentence; where terms of the glossary stand in it, those that contain their translations."""
-        beam, alpha = search.beam_size, search.length_penalty
-        wide = max(beam, self.info.decode.beam_size)  # greedily, a phrase would be put where it fits worst
-        found: dict[int, list[Hypothesis]] = {}
+        found = self.engine.search(sources, search.beam_size, search.length_penalty)
+        wide = max(search.beam_size, self.info.decode.beam_size)  # greedily, the rest of a sentence would suffer
         for row, sentence in enumerate(sentences if search.glossary else ()):
-            wanted = search.glossary.wanted(sentence) if search.glossary else []
-            phrases = [tuple(self.tokenizer.encode(translation)) for _, translation in wanted]
-            if phrases and (hypotheses := self.engine.constrained(sources[row], phrases, wide, alpha)):
-                found[row] = hypotheses
-        free = [row for row in range(len(sources)) if row not in found]
-        found |= zip(free, self.engine.search([sources[row] for row in free], beam, alpha), strict=True)
-        return [found[row] for row in range(len(sources))]
+            terms = search.glossary.wanted(sentence) if search.glossary else []
+            if terms:
+                found[row] = self._writer.write(sources[row], found[row], terms, wide, search.length_penalty)
+        return found
+
+    @cached_property
+    def _writer(self) -> "TermWriter":
+        from seq2seq.translation.terms import TermWriter
+
+        return TermWriter(self.engine)
 
     def _sentence(
         self, sentence: str, source: list[int], hypotheses: list[Hypothesis], search: Search, weights: "Array | None"
     ) -> SentenceTranslation:
         best, loud = hypotheses[0], is_capitals(sentence)
-        texts: dict[str, float] = {}  # two segmentations of one text count once, at the better score
+        options: dict[str, Alternative] = {}  # the same words, whatever their spaces, count once, at the better score
         for hypothesis in hypotheses:
             text = self.tokenizer.decode(hypothesis.tokens)
-            texts.setdefault(text.upper() if loud else text, hypothesis.score)
-        text = next(iter(texts))
+            text = text.upper() if loud else text
+            options.setdefault(" ".join(text.split()), Alternative(text, hypothesis.score))
+        text = next(iter(options.values())).text
         wanted = search.glossary.wanted(sentence) if search.glossary else []
         return SentenceTranslation(
             source=sentence,
@@ -249,7 +262,7 @@ class Translator:
             score=best.score,
             source_tokens=self.tokenizer.pieces(source),
             target_tokens=self.tokenizer.pieces(best.tokens),
-            alternatives=[Alternative(text, score) for text, score in list(texts.items())[: search.n_best]],
+            alternatives=list(options.values())[: search.n_best],
             truncated=best.truncated,
             source_ids=tuple(source),
             target_ids=best.tokens,

@@ -1,0 +1,114 @@
+"""Terms of a glossary written into a translation, each where the word went that it takes the place of.
+
+The translation is kept up to the word that the source's term has become by itself, by the word links; the term's
+translation follows, and the rest is searched anew, without that word. So what stands before it agrees with the word
+that is gone, and what comes after agrees with the new one as far as the model knows it.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from seq2seq.translation.alignment import Words, merge_pieces, word_links
+from seq2seq.translation.constrained import Constraints
+from seq2seq.translation.engine import Engine, Hypothesis
+
+ELIDED = ("▁l", "▁d", "▁j", "▁m", "▁n", "▁s", "▁t", "▁c", "▁qu")
+VOWELS = "aeiouyàâäéèêëîïôöùûüœæh"
+
+
+class Place(NamedTuple):
+    """The word that a term has become: its first token, its last but one, and whether an elision is in it (`l'eau`)."""
+
+    start: int
+    end: int
+    apostrophe: int | None  # the token behind it
+
+
+class TermWriter:
+    """Writes terms into translations of one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.tokenizer = engine, engine.tokenizer
+
+    def write(
+        self, source: list[int], found: list[Hypothesis], terms: Sequence[tuple[str, str]], beam_size: int, alpha: float
+    ) -> list[Hypothesis]:
+        """The hypotheses of a sentence, best first, with its terms in them as far as they can be written."""
+        for term, translation in terms:
+            phrase = tuple(self.tokenizer.encode(translation))
+            if self._has(found[0].tokens, phrase):
+                continue
+            place = self._place(source, found[0].tokens, term)
+            written = self.engine.constrained(source, self._wanted(found[0].tokens, phrase, place), beam_size, alpha)
+            found = written or found
+        return found
+
+    def _wanted(self, target: tuple[int, ...], phrase: tuple[int, ...], place: Place | None) -> Constraints:
+        if place is None:
+            return Constraints((phrase,), joined=self._joined, marks=self._marks, elided=self._elided)
+        old = target[place.start : place.end]
+        prefix = target[: place.start]  # behind which the article, if it is elided, is the model's to choose
+        if place.apostrophe is not None and self.tokenizer.decode(phrase)[:1].lower() in VOWELS:
+            phrase = self._glued(phrase)
+            prefix = (*target[: place.apostrophe], *phrase)
+        elif place.apostrophe is None:
+            prefix = (*prefix, *phrase)
+        forbidden = () if self._has(phrase, old[:1]) else (old,)
+        return Constraints((phrase,), prefix, forbidden, self._joined, self._marks, self._elided)
+
+    def _glued(self, phrase: tuple[int, ...]) -> tuple[int, ...]:
+        """The phrase without the space before it."""
+        text = self.tokenizer.decode(phrase)
+        marked = self.tokenizer.encode(f"'{text}")
+        quote = self.tokenizer.encode("'")
+        return tuple(marked[len(quote) :]) if marked[: len(quote)] == quote else phrase
+
+    def _place(self, source: list[int], target: tuple[int, ...], term: str) -> Place | None:
+        """The target word that draws most on the words of a term; none if no link leads from them."""
+        sides = [merge_pieces(self.tokenizer.pieces(ids[:-1])) for ids in (source, list(target))]
+        (weights,) = self.engine.attention([source], [target])
+        choice = self.engine.info.aligning
+        layer = weights[choice.layer].mean(axis=0) if choice.head is None else weights[choice.layer][choice.head]
+        named = {word.casefold() for word in term.split()}
+        links = [
+            link
+            for link in word_links(layer, sides[0], sides[1], choice.step)
+            if sides[0].words[link.source].casefold() in named
+            and sides[1].pieces[link.target]
+            and any(map(str.isalpha, sides[1].words[link.target]))
+        ]
+        if not links:
+            return None
+        first = min(link.target for link in links)
+        best = max(links, key=lambda link: link.weight).target
+        return self._span(target, sides[1], first if len(named) > 1 else best)
+
+    def _span(self, target: tuple[int, ...], words: Words, word: int) -> Place:
+        tokens = words.pieces[word]
+        pieces = self.tokenizer.pieces(target)
+        marks = [token for token in tokens if "'" in pieces[token] or "’" in pieces[token]]
+        return Place(tokens[0], tokens[-1] + 1, marks[0] + 1 if marks and marks[0] < tokens[-1] else None)
+
+    def _has(self, tokens: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
+        """Whether a phrase stands in a translation as words of its own."""
+        ends = (start + len(phrase) for start in range(len(tokens)) if tokens[start : start + len(phrase)] == phrase)
+        return any(end >= len(tokens) or tokens[end] not in self._joined for end in ends)
+
+    @cached_property
+    def _joined(self) -> frozenset[int]:
+        """Tokens that go on a word."""
+        pieces = enumerate(self.tokenizer.pieces(range(len(self.tokenizer))))
+        return frozenset(index for index, piece in pieces if piece[0].isalnum() or piece.startswith("<0x"))
+
+    @cached_property
+    def _elided(self) -> frozenset[int]:
+        """Tokens of an elision (`l'`, and `l` by itself), behind which no word of its own may begin."""
+        pieces = enumerate(self.tokenizer.pieces(range(len(self.tokenizer))))
+        return frozenset(index for index, piece in pieces if piece.endswith(("'", "’")) or piece in ELIDED)
+
+    @cached_property
+    def _marks(self) -> frozenset[int]:
+        """Tokens that end a sentence."""
+        pieces = enumerate(self.tokenizer.pieces(range(len(self.tokenizer))))
+        return frozenset(index for index, piece in pieces if piece.strip("▁") in (".", "!", "?", "…"))
