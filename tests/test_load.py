@@ -1,8 +1,12 @@
 """Clients at once: what is counted, and that another's answer would be noticed."""
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 
 import httpx
 import pytest
@@ -10,6 +14,7 @@ import pytest
 from seq2seq.benchmark import load
 from seq2seq.benchmark.load import Load, alone, row, run_load, texts
 
+SCRIPT = Path(__file__).parents[1] / "scripts/loadtest.py"
 SENTENCES = [f"Sentence number {n}." for n in range(60)]
 
 
@@ -28,8 +33,6 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[httpx.Reques
 def upper(request: httpx.Request) -> httpx.Response:
     if request.method == "GET":
         return httpx.Response(200, text="process_resident_memory_bytes 1.5e+08\n")
-    import json
-
     return httpx.Response(200, json={"translatedText": json.loads(request.content)["q"].upper()})
 
 
@@ -79,3 +82,30 @@ def test_percentiles_are_of_the_answers():
     assert found.percentile(99) == pytest.approx(0.99, abs=0.01)
     assert found.rate == 5
     assert Load(1).percentile(50) == 0
+
+
+@pytest.mark.slow
+def test_the_script_starts_a_service_loads_it_and_checks_every_answer(tmp_path):
+    file = tmp_path / "load.json"
+    options = ["--clients", "1,8", "--seconds", "5", "--check", "--json", str(file), "--set", "batch_sentences=16"]
+    command = [sys.executable, str(SCRIPT), *options, "--", "--engine", "ctranslate2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
+    one, eight = json.loads(file.read_text(encoding="utf-8"))
+    assert len(one["latencies"]) > 5
+    assert len(eight["latencies"]) > len(one["latencies"])
+    assert one["failed"] == eight["failed"] == 0
+    assert len(eight["wrong"]) <= 1  # a near-tie, at most
+    assert done.stdout.count("| ") > 10
+    assert "8 clients:" in done.stdout
+
+
+@pytest.mark.slow
+def test_overload_is_shed_and_nothing_that_was_accepted_is_lost(tmp_path):
+    file = tmp_path / "load.json"
+    options = ["--clients", "64,1", "--seconds", "10", "--json", str(file), "--set", "queue_sentences=40"]
+    subprocess.run([sys.executable, str(SCRIPT), *options], capture_output=True, text=True, check=True, timeout=200)
+    many, one = json.loads(file.read_text(encoding="utf-8"))
+    assert many["refused"] > 20
+    assert len(many["latencies"]) > 50
+    assert many["failed"] == 0
+    assert (one["refused"], one["failed"]) == (0, 0)  # it recovers

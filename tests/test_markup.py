@@ -291,6 +291,23 @@ def test_a_page_keeps_its_tags(translator: Translator, source):
     assert all(element not in result.text for element in ("<b></b>", "<i></i>", "<u></u>"))
 
 
+@pytest.mark.parametrize(
+    ("source", "kept"),
+    [
+        ("See note<sup>1</sup> for details.", "<sup>1</sup>"),
+        ("It costs <b>5 €</b>.", "<b>5 €</b>"),
+        ("Open <i>foo.py</i> now.", "<i>foo.py</i>"),
+        ("Press <kbd>Ctrl</kbd>+<kbd>C</kbd> to stop.", "<kbd>Ctrl</kbd>"),
+        ('Hello <span translate="no">@bob</span>, how are you?', '<span translate="no">@bob</span>'),
+    ],
+)
+def test_what_must_survive_keeps_its_tags(translator: Translator, source, kept):
+    found = translator.translate(source, format="html").text
+    assert kept in found
+    assert tags(found) == tags(source)
+    assert not re.search("[{}]", found)
+
+
 def test_plain_text_is_translated_the_same_as_html(translator: Translator):
     text = "The old man is reading a book. It is late."
     assert translator.translate(text, format="html").text == translator.translate(text).text

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2seq import Translator
+from seq2seq.errors import UserError
 from seq2seq.translation.protect import (
     NAMES,
     find_items,
@@ -184,16 +185,25 @@ def test_anything_is_cut_into_items_that_stand_in_it(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    "text",
     [
-        ("See https://example.org/a?b=1&c=2 for more.", "https://example.org/a?b=1&c=2"),
-        ("Write to info@example.org today.", "info@example.org"),
-        ("You have %1$s new messages.", "%1$s"),
+        "See https://example.org/a?b=1&c=2 for more.",
+        "Write to info@example.org today.",
+        "You have %1$s new messages.",
+        "Hello %1$s, you have {n} cats and {{name}} 5 €.",
+        "$5 and 10% on 2024-01-02 at 10:30.",
+        "Call +33 1 23 45 67 89 now.",
+        "Call 555-1234, 30 cats and 70 dogs.",
+        "Press {0}+{1} to stop.",
     ],
 )
-def test_the_bundled_model_keeps_them(translator: Translator, text, kept):
+def test_the_bundled_model_keeps_them(translator: Translator, text):
     result = translator.translate(text)
-    assert kept in result.text
+    assert [item.text for item in find_items(text) if not survives(item.text, result.text)] == []
+    assert not stray(text, result.text)
     sentence = result.sentences[0]
     assert sentence.attention.shape[2:] == (len(sentence.target_tokens), len(sentence.source_tokens))
     assert sentence.alignment
+    assert translator.translate(text, attention=False).text == result.text
+    with pytest.raises(UserError, match="carries no attention"):
+        _ = translator.translate(text, attention=False).sentences[0].attention
