@@ -142,6 +142,7 @@ def test_a_run_goes_on_exactly_with_as_many_processes_and_also_with_more(folder,
     assert losses[0] == pytest.approx(losses[1], rel=0.1)
 
 
+@pytest.mark.slow
 def test_more_processes_than_sentences_in_a_batch_change_nothing(folder, corpus, tmp_path):
     small = ["--set", "train.batch_tokens=40", "--set", "train.updates=10"]
     run_to_the_end(folder, 4, tmp_path / "four", *small)

@@ -39,7 +39,8 @@ class Batch:
             again = links.clone()
             again[:, 0] += len(self.src)
             links = torch.cat([links, again])
-        return Batch(*(ids.repeat(2, 1) for ids in (self.src, self.tgt_in, self.tgt_out)), links)
+        src, tgt_in, tgt_out = (ids.repeat(2, 1) for ids in (self.src, self.tgt_in, self.tgt_out))
+        return Batch(src, tgt_in, tgt_out, links)
 
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:

@@ -7,7 +7,6 @@ from pathlib import Path
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
-from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
@@ -95,12 +94,8 @@ def _refuse_other_methods(app: FastAPI) -> None:
     async def refuse(request: Request) -> JSONResponse:
         raise Refusal(405, "Method Not Allowed")
 
-    doors: dict[str, set[str]] = {}
-    for route in app.routes:
-        if isinstance(route, APIRoute):
-            doors.setdefault(route.path, set()).update(route.methods)
-    for path, methods in doors.items():
-        others = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} - methods
+    for path, operations in app.openapi()["paths"].items():
+        others = {"GET", "POST", "PUT", "PATCH", "DELETE"} - set(map(str.upper, operations))
         app.add_api_route(path, refuse, methods=sorted(others), include_in_schema=False)
 
 
