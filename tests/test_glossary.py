@@ -150,6 +150,14 @@ def test_a_term_takes_the_place_of_what_it_would_have_become(translator: Transla
     assert not result.endswith(f"{translation}.") or text.endswith(f"{term}.")
 
 
+def test_several_terms_each_take_a_place_of_their_own(translator: Translator):
+    terms = {"river": "fleuve", "bank": "rive", "house": "baraque"}
+    result = translator.translate("The house near the bank of the river is red.", glossary=terms)
+    assert [term.kept for term in result.sentences[0].terms] == [True] * 3
+    assert [result.text.count(word) for word in ("fleuve", "rive", "baraque")] == [1, 1, 1]
+    assert "maison" not in result.text
+
+
 def test_other_sentences_are_as_without_a_glossary(translator: Translator):
     texts = ["The cat sleeps.", BANK, "The dog runs."]
     plain = translator.translate(texts, attention=False)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from seq2seq.translation.alignment import Words, merge_pieces, word_links
-from seq2seq.translation.constrained import Constraints
+from seq2seq.translation.constrained import Constraints, Phrase
 from seq2seq.translation.engine import Engine, Hypothesis
 
 ELIDED = ("▁l", "▁d", "▁j", "▁m", "▁n", "▁s", "▁t", "▁c", "▁qu")
@@ -35,62 +35,69 @@ class TermWriter:
         self, source: list[int], found: list[Hypothesis], terms: Sequence[tuple[str, str]], beam_size: int, alpha: float
     ) -> list[Hypothesis]:
         """The hypotheses of a sentence, best first, with its terms in them as far as they can be written."""
-        for term, translation in terms:
-            phrase = tuple(self.tokenizer.encode(translation))
-            if self._has(found[0].tokens, phrase):
-                continue
-            place = self._place(source, found[0].tokens, term)
-            written = self.engine.constrained(source, self._wanted(found[0].tokens, phrase, place), beam_size, alpha)
-            found = written or found
+        left = {term: tuple(self.tokenizer.encode(translation)) for term, translation in terms}
+        done: tuple[Phrase, ...] = ()
+        while left:
+            target = found[0].tokens
+            places = self._places(source, target, list(left))
+            term = min(left, key=lambda term: place.start if (place := places[term]) else len(target))
+            phrase = left.pop(term)
+            if not self._has(target, phrase):
+                wanted = self._wanted(target, phrase, places[term], done)
+                found = self.engine.constrained(source, wanted, beam_size, alpha) or found
+            done += (phrase,) if self._has(found[0].tokens, phrase) else ()
         return found
 
-    def _wanted(self, target: tuple[int, ...], phrase: tuple[int, ...], place: Place | None) -> Constraints:
-        if place is None:
-            return Constraints((phrase,), joined=self._joined, marks=self._marks, elided=self._elided)
-        old = target[place.start : place.end]
-        prefix = target[: place.start]  # behind which the article, if it is elided, is the model's to choose
-        if place.apostrophe is not None and self.tokenizer.decode(phrase)[:1].lower() in VOWELS:
-            phrase = self._glued(phrase)
-            prefix = (*target[: place.apostrophe], *phrase)
-        elif place.apostrophe is None:
-            prefix = (*prefix, *phrase)
-        forbidden = () if self._has(phrase, old[:1]) else (old,)
-        return Constraints((phrase,), prefix, forbidden, self._joined, self._marks, self._elided)
+    def _wanted(self, target: Phrase, phrase: Phrase, place: Place | None, done: tuple[Phrase, ...]) -> Constraints:
+        """A translation with one phrase more, beside those that are done."""
+        prefix: Phrase = ()
+        forbidden: tuple[Phrase, ...] = ()
+        if place is not None:
+            old = target[place.start : place.end]
+            prefix = target[: place.start]  # behind which the article, if it is elided, is the model's to choose
+            if place.apostrophe is not None and self.tokenizer.decode(phrase)[:1].lower() in VOWELS:
+                phrase = self._glued(phrase)
+                prefix = (*target[: place.apostrophe], *phrase)
+            elif place.apostrophe is None:
+                prefix = (*prefix, *phrase)
+            forbidden = () if any(self._has(each, old[:1]) for each in (phrase, *done)) else (old,)
+        return Constraints((phrase, *done), prefix, forbidden, self._joined, self._marks, self._elided)
 
-    def _glued(self, phrase: tuple[int, ...]) -> tuple[int, ...]:
+    def _glued(self, phrase: Phrase) -> Phrase:
         """The phrase without the space before it."""
         text = self.tokenizer.decode(phrase)
         marked = self.tokenizer.encode(f"'{text}")
         quote = self.tokenizer.encode("'")
         return tuple(marked[len(quote) :]) if marked[: len(quote)] == quote else phrase
 
-    def _place(self, source: list[int], target: tuple[int, ...], term: str) -> Place | None:
-        """The target word that draws most on the words of a term; none if no link leads from them."""
+    def _places(self, source: list[int], target: Phrase, terms: Sequence[str]) -> dict[str, Place | None]:
+        """For each term the target word that draws most on its words; none if no link leads to them."""
         sides = [merge_pieces(self.tokenizer.pieces(ids[:-1])) for ids in (source, list(target))]
         (weights,) = self.engine.attention([source], [target])
         choice = self.engine.info.aligning
         layer = weights[choice.layer].mean(axis=0) if choice.head is None else weights[choice.layer][choice.head]
-        named = {word.casefold() for word in term.split()}
-        links = [
+        found = [
             link
             for link in word_links(layer, sides[0], sides[1], choice.step)
-            if sides[0].words[link.source].casefold() in named
-            and sides[1].pieces[link.target]
-            and any(map(str.isalpha, sides[1].words[link.target]))
+            if sides[1].pieces[link.target] and any(map(str.isalpha, sides[1].words[link.target]))
         ]
-        if not links:
-            return None
-        first = min(link.target for link in links)
-        best = max(links, key=lambda link: link.weight).target
-        return self._span(target, sides[1], first if len(named) > 1 else best)
+        places: dict[str, Place | None] = {}
+        for term in terms:
+            named = {word.casefold() for word in term.split()}
+            links = [link for link in found if sides[0].words[link.source].casefold() in named]
+            first = min((link.target for link in links), default=None)
+            best = max(links, key=lambda link: link.weight).target if links else None
+            word = first if len(named) > 1 else best
+            places[term] = None if word is None else self._span(target, sides[1], word)
+        return places
 
-    def _span(self, target: tuple[int, ...], words: Words, word: int) -> Place:
+    def _span(self, target: Phrase, words: Words, word: int) -> Place:
         tokens = words.pieces[word]
         pieces = self.tokenizer.pieces(target)
         marks = [token for token in tokens if "'" in pieces[token] or "’" in pieces[token]]
         return Place(tokens[0], tokens[-1] + 1, marks[0] + 1 if marks and marks[0] < tokens[-1] else None)
 
-    def _has(self, tokens: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
+    def _has(self, tokens: Phrase, phrase: Phrase) -> bool:
         """Whether a phrase stands in a translation as words of its own."""
         ends = (start + len(phrase) for start in range(len(tokens)) if tokens[start : start + len(phrase)] == phrase)
         return any(end >= len(tokens) or tokens[end] not in self._joined for end in ends)
