@@ -31,7 +31,8 @@ _KINDS = {
     "name": r"\b[a-z]{1,40}[A-Z]\w{0,40}|\b(?:Mc|Mac|De|[A-Z][a-z]{1,40})[A-Z][a-z]\w{0,40}",
 }
 _ITEM = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
-_NUMBERS = (r"\d+(?:[.,:/-]\d+)*+", r"\d+(?:[\s.,:/-]\d+)*+")  # as they are written, without and with spaces
+_NUMBERS = (r"\d+(?:[.,:/-]\d+)*+", r"\d+(?:[\s.,:/h-]{1,3}\d+)*+")  # as written, without and with spaces
+_MAY_BE_WORDS = re.compile(r"\d{1,2}|[1-9]0+")  # twelve, a hundred, a thousand
 MARKS = "{}<>[]|\\_"
 _NUMERIC = ("phone", "sum", "amount", "number")
 _EITHER = ("field", "printf")  # a placeholder may stand for a name or for a number
@@ -118,7 +119,8 @@ def translate_protected(
     tried = dict(zip(texts, with_links(list(texts)), strict=True))
     for row in troubled:
         chosen = best(sentences[row], tried, items[row])
-        found[row] = put_in([item for item in items[row] if not survives(item.text, chosen.text)], chosen)
+        lost = [item for item in items[row] if not survives(item.text, chosen.text)]
+        found[row] = put_in([item for item in lost if not _MAY_BE_WORDS.fullmatch(item.text)], chosen)
     return found
 
 
