@@ -168,6 +168,16 @@ def test_v1_gives_scores_alternatives_and_links(client, translator):
         assert links == [(link.source, link.target) for link in expected.alignment]
 
 
+def test_the_described_answers_have_the_fields_of_real_ones(client):
+    paths = client.get("/openapi.json").json()["paths"]
+    for path in ("/v1/translate", "/v1/attention"):
+        described = paths[path]["post"]["responses"]["200"]["content"]["application/json"]["example"]
+        answer = client.post(path, json={"text": "Good morning!"}).json()
+        assert described.keys() == answer.keys()
+        for sentence in answer.get("sentences", []):
+            assert described["sentences"][0].keys() == sentence.keys()
+
+
 def test_v1_attention_is_that_of_the_translator(client, translator):
     answer = client.post("/v1/attention", json={"text": "The cat sleeps."}).json()
     sentence = translator.translate("The cat sleeps.").sentences[0]
@@ -514,6 +524,8 @@ def test_the_documentation_needs_no_net(client):
     for script in re.findall(r'(?:src|href)="(/[^"]+)"', page):
         assert client.get(script).status_code == 200
     paths = client.get("/openapi.json").json()["paths"]
+    for path in ("/translate", "/detect", "/translate_file", "/v1/translate", "/v1/attention"):
+        assert paths[path]["post"]["responses"]["200"]["content"]["application/json"]["example"]
     assert {"/translate", "/detect", "/languages", "/v1/translate", "/v1/attention", "/metrics"} <= set(paths)
 
 

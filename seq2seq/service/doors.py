@@ -54,16 +54,28 @@ class Doors:
             task.cancel()
 
 
-def documented(kind: type[BaseModel]) -> dict[str, Any]:
-    """The request body of a door that takes JSON or a form, for OpenAPI."""
+def documented(kind: type[BaseModel], answer: Any) -> dict[str, Any]:
+    """The request body of a door that takes JSON or a form, and an answer of it, for OpenAPI."""
     schema = kind.model_json_schema()
     content = ("application/json", "application/x-www-form-urlencoded")
-    return {"requestBody": {"required": True, "content": {one: {"schema": schema} for one in content}}}
+    return _operation({one: {"schema": schema} for one in content}, answer)
 
 
-def documented_file() -> dict[str, Any]:
-    """The request body of the door that takes a file, for OpenAPI."""
+def documented_file(answer: Any) -> dict[str, Any]:
+    """The same of the door that takes a file."""
     schema = FileBody.model_json_schema()
     schema["properties"]["file"] = {"type": "string", "format": "binary", "description": "a .txt or .html file"}
     schema["required"] = [*schema.get("required", []), "file"]
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+    return _operation({"multipart/form-data": {"schema": schema}}, answer)
+
+
+def _operation(content: dict[str, Any], answer: Any) -> dict[str, Any]:
+    refused = {"application/json": {"example": {"error": "one line that names the value and the rule"}}}
+    return {
+        "requestBody": {"required": True, "content": content},
+        "responses": {
+            "200": {"content": {"application/json": {"example": answer}}},
+            "4XX": {"description": "refused: docs/service.md says what for", "content": refused},
+            "5XX": {"description": "503: no room, see Retry-After; 504: not done in time", "content": refused},
+        },
+    }

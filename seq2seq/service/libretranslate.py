@@ -25,7 +25,7 @@ def libretranslate(doors: Doors) -> APIRouter:
     """Its routes."""
     router, desk = APIRouter(tags=["LibreTranslate"]), doors.desk
 
-    @router.post("/translate", openapi_extra=documented(TranslateBody))
+    @router.post("/translate", openapi_extra=documented(TranslateBody, {"translatedText": "Bonjour !"}))
     async def translate(request: Request) -> JSONResponse:
         """Translate a text, or several."""
         body = await doors.admitted(request, TranslateBody)
@@ -46,7 +46,7 @@ def libretranslate(doors: Doors) -> APIRouter:
             for code in desk.languages
         ]
 
-    @router.post("/detect", openapi_extra=documented(DetectBody))
+    @router.post("/detect", openapi_extra=documented(DetectBody, [{"confidence": 99.8, "language": "fr"}]))
     async def detect_language(request: Request) -> list[dict[str, Any]]:
         """The likeliest languages of a text, of those that are translated."""
         body = await doors.admitted(request, DetectBody)
@@ -54,7 +54,10 @@ def libretranslate(doors: Doors) -> APIRouter:
         found = await asyncio.to_thread(detect, body.q, desk.languages)
         return [{"confidence": share, "language": code} for code, share in found or [(desk.languages[0], 0.0)]]
 
-    @router.post("/translate_file", openapi_extra=documented_file())
+    @router.post(
+        "/translate_file",
+        openapi_extra=documented_file({"translatedFileUrl": "http://127.0.0.1:8000/download_file/0a1b.txt"}),
+    )
     async def translate_file(request: Request) -> dict[str, str]:
         """Translate a text file or a page; the answer says where the translation is fetched, for some minutes."""
         shelf = doors.shelf

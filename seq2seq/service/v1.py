@@ -19,6 +19,31 @@ from seq2seq.service.refusal import Refusal, invalid, too_much
 from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.translator import Search
 
+TRANSLATION = {
+    "translation": "Bonjour !",
+    "truncated": False,
+    "sentences": [
+        {
+            "source": "Good morning!",
+            "translation": "Bonjour !",
+            "score": -0.21,
+            "truncated": False,
+            "alternatives": [{"text": "Bonjour !", "score": -0.21}],
+            "source_words": ["Good", "morning", "!"],
+            "target_words": ["Bonjour", "!"],
+            "alignment": [{"source": 1, "target": 0, "weight": 0.7}, {"source": 2, "target": 1, "weight": 0.6}],
+            "glossary": [],
+        }
+    ],
+}
+ATTENTION = {
+    "translation": "Non.",
+    "layers": 1,
+    "heads": 1,
+    "source_tokens": ["▁No", ".", "</s>"],
+    "target_tokens": ["▁Non", ".", "</s>"],
+    "weights": [[[[0.8, 0.1, 0.1], [0.1, 0.7, 0.2], [0.1, 0.2, 0.7]]]],
+}
 Event = dict[str, str]
 Body = TypeVar("Body", bound=AttentionBody)
 AppStatus.enable_automatic_graceful_drain = False  # a stream that has begun is finished when the server stops
@@ -34,7 +59,7 @@ def v1(doors: Doors) -> APIRouter:
         desk.check_texts(texts)
         return body, texts, desk.batcher(body.source, body.target)
 
-    @router.post("/translate", openapi_extra=documented(V1Body), response_model=None)
+    @router.post("/translate", openapi_extra=documented(V1Body, TRANSLATION), response_model=None)
     async def translate(request: Request) -> Response:
         """Translate, with scores, alternatives and word links of every sentence."""
         body, texts, batcher = await asked(request, V1Body)
@@ -53,7 +78,7 @@ def v1(doors: Doors) -> APIRouter:
         answers = await doors.while_there(request, work)
         return await asyncio.to_thread(JSONResponse, answers[0] if isinstance(body.text, str) else answers)
 
-    @router.post("/attention", openapi_extra=documented(AttentionBody))
+    @router.post("/attention", openapi_extra=documented(AttentionBody, ATTENTION))
     async def attention(request: Request) -> JSONResponse:
         """Cross-attention of every layer and head, of texts of one sentence."""
         body, texts, batcher = await asked(request, AttentionBody)
