@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from seq2seq import Translator
 from seq2seq.config import validate
+from seq2seq.errors import UserError
 from seq2seq.service.app import create_app
 from seq2seq.service.batcher import Batcher
 from seq2seq.service.refusal import Refusal
@@ -236,6 +237,18 @@ def test_our_own_api_takes_pages_glossaries_and_regions_of_a_language(client, tr
     assert refused.json() == {"error": "stream takes one text, no list and no page"}
     refused = client.post("/v1/translate", json={"text": "A cat.", "n_best": 11})
     assert refused.json() == {"error": "n_best: 11 is over the limit of 6"}
+
+
+def test_a_glossary_of_the_service_is_for_all_requests(limited, tmp_path):
+    (tmp_path / "terms.tsv").write_text("bank\trive\ncat\tminou\n", encoding="utf-8")
+    client = limited(glossary=str(tmp_path / "terms.tsv"))
+    body = {"q": "The bank was crowded.", "source": "en", "target": "fr"}
+    assert "rive" in client.post("/translate", json=body).json()["translatedText"]
+    own = {"text": ["I see a cat.", "The bank is closed."], "glossary": {"bank": "berge"}}
+    cat, bank = (answer["translation"] for answer in client.post("/v1/translate", json=own).json())
+    assert ("minou" in cat, "berge" in bank) == (True, True)
+    with pytest.raises(UserError, match=r"glossary missing.tsv does not exist"):
+        limited(glossary="missing.tsv")
 
 
 # Files.

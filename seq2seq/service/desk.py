@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from seq2seq.errors import UserError
 from seq2seq.service.batcher import Batcher, OverloadedError
 from seq2seq.service.refusal import Refusal, invalid, later, too_much
 from seq2seq.service.settings import ServiceConfig
+from seq2seq.translation.glossary import read_glossary
 from seq2seq.translation.markup import MarkupPlan
 from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation, Translation
@@ -30,6 +32,8 @@ class Desk:
 
     def __init__(self, translators: Sequence[Translator], config: ServiceConfig) -> None:
         self.config = config
+        glossary = read_glossary(Path(config.glossary)) if config.glossary else None
+        self._terms = dict(glossary.terms) if glossary else {}
         self.batchers = {
             (one.info.source, one.info.target): Batcher(
                 one, config.gather, config.batch_sentences, config.queue_sentences
@@ -89,7 +93,9 @@ class Desk:
             raise too_much("alternatives", n_best - 1, config.max_alternatives)
         beam = max(beam_size or batcher.translator.info.decode.beam_size, n_best)
         try:
-            return batcher.translator.search(beam, n_best, format=format, attention=attention, glossary=glossary)
+            return batcher.translator.search(
+                beam, n_best, format=format, attention=attention, glossary=self._terms | dict(glossary or {})
+            )
         except UserError as error:
             raise invalid(str(error)) from None
 

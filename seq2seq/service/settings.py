@@ -32,4 +32,5 @@ class ServiceConfig(Section):
     allow_origins: list[Origin] = Field(
         [], description="web pages of other origins that may ask, as https://example.org"
     )
+    glossary: str = Field("", description="file of words and how they are translated, for all requests")
     files: bool = Field(False, description="whether files are taken for translation")

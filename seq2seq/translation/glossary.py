@@ -64,20 +64,20 @@ def read_glossary(path: Path) -> Glossary | None:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise UserError(f"--glossary {path} does not exist") from None
+        raise UserError(f"glossary {path} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--glossary {path} cannot be read: {error}") from None
+        raise UserError(f"glossary {path} cannot be read: {error}") from None
     if text.lstrip().startswith(("{", "[")):
         try:
             terms = json.loads(text)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise UserError(f"--glossary {path} is no JSON: {error}") from None
+            raise UserError(f"glossary {path} is no JSON: {error}") from None
         if not isinstance(terms, dict):
-            raise UserError(f"--glossary {path}: not an object of terms and their translations")
+            raise UserError(f"glossary {path}: not an object of terms and their translations")
         return Glossary.of(terms)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     rows = [(number, line.split("\t")) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
     for number, row in rows:
         if len(row) != 2:
-            raise UserError(f"--glossary {path}, line {number}: not term TAB translation")
+            raise UserError(f"glossary {path}, line {number}: not term TAB translation")
     return Glossary.of({term: translation for _, (term, translation) in rows})
