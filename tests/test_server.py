@@ -179,6 +179,7 @@ def test_a_worker_that_dies_is_replaced_and_no_key_is_told():
         (["--model", "en-fr", "--model", "en-fr"], "two models translate en-fr: name one for each direction"),
         (["--config", "keys.toml"], "keys.toml: api_keys: Input should be a valid list"),
         (["--config", "origin.toml"], "origin.toml: allow_origins.0 = 'example.org': String should match pattern"),
+        (["--config", "terms.toml", "--workers", "2"], "glossary missing.tsv does not exist"),
         (["--config", "short.toml"], "short.toml: api_keys.0: String should have at least 8 characters"),
         (["--config", "missing.toml"], "--config missing.toml does not exist"),
     ],
@@ -188,6 +189,7 @@ def test_a_mistake_is_told_in_one_line_without_a_key(capsys, tmp_path, monkeypat
     (tmp_path / "keys.toml").write_text('api_keys = "a-secret-key"', encoding="utf-8")
     (tmp_path / "short.toml").write_text('api_keys = ["secret"]', encoding="utf-8")
     (tmp_path / "origin.toml").write_text('allow_origins = ["example.org"]', encoding="utf-8")
+    (tmp_path / "terms.toml").write_text('glossary = "missing.tsv"', encoding="utf-8")
     assert main(["serve", *options]) == 1
     error = capsys.readouterr().err
     assert message in error

@@ -20,6 +20,7 @@ from seq2seq.config import Section, validate
 from seq2seq.errors import UserError
 from seq2seq.service.app import create_app
 from seq2seq.service.settings import ServiceConfig
+from seq2seq.translation.glossary import read_glossary
 from seq2seq.translation.translator import Translator
 
 Mount = Callable[[FastAPI, Translator], Callable[[], None]]  # adds a page; returns what ends its sessions
@@ -70,7 +71,9 @@ def load_config(path: Path | None) -> ServiceConfig:
 
 
 def load(served: Served) -> list[Translator]:
-    """The models, one for each direction."""
+    """The models, one for each direction; what else the settings name is looked at, too."""
+    if served.config.glossary:
+        read_glossary(Path(served.config.glossary))
     translators = [Translator.from_pretrained(name, served.engine, served.precision) for name in served.models]
     directions = [(one.info.source, one.info.target) for one in translators]
     for direction in directions:
