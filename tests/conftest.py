@@ -2,13 +2,14 @@
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import torch
 from benchmarks import Here
+from fastapi.testclient import TestClient
 from hypothesis import settings
 from small import tiny_recipe, write_corpus
 from trainings import UPDATES, small_and_quiet
@@ -17,6 +18,8 @@ from seq2seq import Translator
 from seq2seq.benchmark import comparisons, rounds
 from seq2seq.config import Recipe
 from seq2seq.folder import BUNDLED, PRETRAINED
+from seq2seq.service.app import create_app
+from seq2seq.service.settings import ServiceConfig
 from seq2seq.training.loop import train
 from seq2seq.translation.conversion import export
 
@@ -126,3 +129,25 @@ def here(restless: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def client(translator: Translator) -> Iterator[TestClient]:
+    """A client of the service over the bundled model."""
+    with TestClient(create_app([translator]), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def limited(translator: Translator) -> Iterator[Callable[..., TestClient]]:
+    """Makes a client of a service with other settings."""
+    open_clients = []
+
+    def make(**settings: Any) -> TestClient:
+        client = TestClient(create_app([translator], ServiceConfig(**settings)), raise_server_exceptions=False)
+        open_clients.append(client.__enter__())
+        return client
+
+    yield make
+    for client in open_clients:
+        client.__exit__(None, None, None)

@@ -4,19 +4,11 @@ import json
 
 import pytest
 from cases import Made, Part, parameters, unmet
-from fastapi.testclient import TestClient
 
 from seq2seq import Translator
 from seq2seq.cli import main
 from seq2seq.demo.translate_tab import translate_text
 from seq2seq.errors import UserError
-from seq2seq.service.app import create_app
-
-
-@pytest.fixture(scope="module")
-def client(translator):
-    with TestClient(create_app([translator]), raise_server_exceptions=False) as client:
-        yield client
 
 
 def made(text: str, answers: list[dict]) -> Made:
