@@ -11,12 +11,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Event
 from typing import Any
 
+from seq2seq.commands.serve import read_served, service_options
 from seq2seq.errors import UserError, exit_status
-from seq2seq.service.server import Served, app_of, load, load_config
+from seq2seq.service.server import Served, app_of, load
 
 PROGRAM = NAME = "ray_serve"
 
@@ -33,15 +33,10 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="example:\n  python scripts/ray_serve.py --replicas 2 --port 8000",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    service_options(parser)
     add = parser.add_argument
-    add("--model", action="append", metavar="M", help="as of seq2seq serve; again for another direction")
-    add("--engine", default="torch", metavar="E", help="torch (default) or ctranslate2")
-    add("--precision", metavar="P", help="as of seq2seq serve")
-    add("--config", type=Path, metavar="FILE.toml", help="limits, keys and origins: docs/service.md")
     add("--replicas", type=int, default=2, metavar="N", help="models that work at once (default: 2)")
     add("--cpus-per-replica", type=int, default=1, metavar="C", help="and so the threads of each (default: 1)")
-    add("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
-    add("--port", type=int, default=8000, help="port (default: 8000)")
     add("--address", metavar="A", help="of a cluster to join (default: one of this machine, for this call)")
     return parser
 
@@ -52,10 +47,9 @@ def run(options: argparse.Namespace) -> None:
         raise UserError('Ray is not installed: pip install ".[ray]"')
     if options.replicas < 1 or options.cpus_per_replica < 1:
         raise UserError("--replicas and --cpus-per-replica are 1 or more")
-    config = load_config(options.config)
-    if config.files:
+    served = read_served(options)
+    if served.config.files:
         raise UserError("files = true needs a folder that all replicas share; Ray's replicas have none")
-    served = Served(models=options.model or [None], engine=options.engine, precision=options.precision, config=config)
     load(served)  # a mistake is told here, once, and not by every replica
     import ray
     from ray import serve

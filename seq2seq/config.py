@@ -185,18 +185,28 @@ class Recipe(Section):
 
 def load_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
     """Read a TOML recipe and apply ``section.key=value`` overrides; values are TOML, bare words are strings."""
-    path = Path(path)
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise UserError(f"recipe {path} does not exist") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"recipe {path} cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"recipe {path} is not valid TOML: {error}") from None
+    values = read_toml(Path(path), f"recipe {path}")
     for override in overrides or []:
         _apply(values, override)
     return validate(Recipe, values, str(path))
+
+
+def read_toml(path: Path, name: str) -> dict[str, Any]:
+    """The values of a TOML file, which is called `name` where it cannot be read."""
+    try:
+        return tomllib.loads(read_text(path, name))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{name} cannot be read: it is not valid TOML: {error}") from None
+
+
+def read_text(path: Path, name: str) -> str:
+    """A UTF-8 file as one text, which is called `name` where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"{name} does not exist") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{name} cannot be read: {error}") from None
 
 
 def _apply(values: dict[str, Any], override: str) -> None:
@@ -234,8 +244,9 @@ def _first_fault(kind: type[Section], error: ValidationError) -> str:
         return f"setting {name!r} is missing"
     message = fault["msg"].removeprefix("Value error, ")
     of_section = fault["type"] == "value_error" and isinstance(fault["input"], dict)  # its message names the setting
-    if path and any("key" in part for part in path):
-        return f"{name}: {message}"  # what somebody may have meant to keep secret
+    field = kind.model_fields.get(path[0]) if path else None
+    if field is not None and not field.repr:  # a value that is shown nowhere
+        return f"{name}: {message}"
     return f"{name} = {fault['input']!r}: {message}" if path and not of_section else message
 
 

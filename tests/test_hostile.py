@@ -165,18 +165,18 @@ def test_ten_thousand_hostile_bodies_leave_nothing_behind(client):
 
 
 def test_whatever_the_description_allows_is_answered(app):
-    _try_the_description(app, 8)
+    assert _try_the_description(app, 8) >= 10
 
 
 @pytest.mark.slow
 def test_much_of_what_the_description_allows_is_answered(app):
-    _try_the_description(app, 500)
+    assert _try_the_description(app, 500) >= 10
 
 
-def _try_the_description(app: FastAPI, examples: int) -> None:
+def _try_the_description(app: FastAPI, examples: int) -> int:
+    """Send so many requests of every kind that is described; how many kinds there are."""
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     operations = [result.ok() for result in schema.get_all_operations()]
-    assert len(operations) >= 10
     for operation in operations:
 
         @settings(max_examples=examples, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
@@ -185,3 +185,4 @@ def _try_the_description(app: FastAPI, examples: int) -> None:
             case.call_and_validate(checks=[not_a_server_error])
 
         try_it()
+    return len(operations)

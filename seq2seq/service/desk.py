@@ -15,7 +15,7 @@ from seq2seq.translation.glossary import read_glossary
 from seq2seq.translation.markup import MarkupPlan
 from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation, Translation
-from seq2seq.translation.translator import Search, Translator
+from seq2seq.translation.translator import Search, Terms, Translator
 
 Result = TypeVar("Result")
 PROBE = "The sun is shining."
@@ -32,8 +32,7 @@ class Desk:
 
     def __init__(self, translators: Sequence[Translator], config: ServiceConfig) -> None:
         self.config = config
-        glossary = read_glossary(Path(config.glossary)) if config.glossary else None
-        self._terms = dict(glossary.terms) if glossary else {}
+        self._glossary = read_glossary(Path(config.glossary)) if config.glossary else None
         self.batchers = {
             (one.info.source, one.info.target): Batcher(
                 one, config.gather, config.batch_sentences, config.queue_sentences
@@ -92,10 +91,11 @@ class Desk:
         if n_best - 1 > config.max_alternatives:
             raise too_much("alternatives", n_best - 1, config.max_alternatives)
         beam = max(beam_size or batcher.translator.info.decode.beam_size, n_best)
+        terms: Terms = self._glossary
+        if glossary:
+            terms = dict(self._glossary.terms if self._glossary else ()) | dict(glossary)
         try:
-            return batcher.translator.search(
-                beam, n_best, format=format, attention=attention, glossary=self._terms | dict(glossary or {})
-            )
+            return batcher.translator.search(beam, n_best, format=format, attention=attention, glossary=terms)
         except UserError as error:
             raise invalid(str(error)) from None
 

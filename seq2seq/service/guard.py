@@ -26,6 +26,18 @@ HEADERS = {
 }
 
 
+class Answer:
+    """Sends an answer on, and knows whether it has begun, after which there can be no other."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.begun = send, False
+
+    async def __call__(self, message: Message) -> None:
+        """Send a part of it."""
+        self.begun = True
+        await self._send(message)
+
+
 class BodyLimit:
     """Refuses bodies over a limit, also those that do not say their length, and compressed ones."""
 
@@ -48,7 +60,7 @@ class BodyLimit:
         await self._watched(scope, receive, send)
 
     async def _watched(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seen, answered = 0, False
+        seen, answer = 0, Answer(send)
 
         async def counted() -> Message:
             nonlocal seen
@@ -58,15 +70,10 @@ class BodyLimit:
                 raise _BodyError
             return message
 
-        async def noted(message: Message) -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
-
         try:
-            await self.app(scope, counted, noted)
+            await self.app(scope, counted, answer)
         except _BodyError:
-            if not answered:
+            if not answer.begun:
                 await self._too_large(scope, receive, send)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,20 +95,14 @@ class Failures:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
-        answered = False
-
-        async def noted(message: Message) -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
-
+        answer = Answer(send)
         try:
-            await self.app(scope, receive, noted)
+            await self.app(scope, receive, answer)
         except Exception as error:
             if scope["type"] != "http":
                 raise
             message = fault_noted(error)
-            if not answered:
+            if not answer.begun:
                 await _refuse(500, message, scope, receive, send)
 
 

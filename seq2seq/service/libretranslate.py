@@ -23,7 +23,15 @@ Told = tuple[str, list[str]]  # a translation and its alternatives
 
 def libretranslate(doors: Doors) -> APIRouter:
     """Its routes."""
-    router, desk = APIRouter(tags=["LibreTranslate"]), doors.desk
+    router = APIRouter(tags=["LibreTranslate"])
+    _add_texts(router, doors)
+    _add_files(router, doors)
+    _add_facts(router, doors)
+    return router
+
+
+def _add_texts(router: APIRouter, doors: Doors) -> None:
+    desk = doors.desk
 
     @router.post("/translate", openapi_extra=documented(TranslateBody, {"translatedText": "Bonjour !"}))
     async def translate(request: Request) -> JSONResponse:
@@ -33,18 +41,7 @@ def libretranslate(doors: Doors) -> APIRouter:
         desk.check_texts(texts)
         if body.format not in FORMATS:
             raise invalid(f"format {body.format[:50]!r} is not one of {', '.join(FORMATS)}")
-        found = await asyncio.to_thread(_detected, desk, body, texts) if body.source == "auto" else []
-        sources = [each["language"] for each in found] or [body.source] * len(texts)
-        results = await doors.while_there(request, _translate(doors, body, texts, sources))
-        return JSONResponse(_answer(body, results, found))
-
-    @router.get("/languages")
-    async def languages() -> list[dict[str, Any]]:
-        """The languages, and into which each is translated."""
-        return [
-            {"code": code, "name": language_name(code), "targets": [code, *desk.targets(code)]}
-            for code in desk.languages
-        ]
+        return JSONResponse(_answer(body, *await _translated(doors, request, body, texts)))
 
     @router.post("/detect", openapi_extra=documented(DetectBody, [{"confidence": 99.8, "language": "fr"}]))
     async def detect_language(request: Request) -> list[dict[str, Any]]:
@@ -54,6 +51,8 @@ def libretranslate(doors: Doors) -> APIRouter:
         found = await asyncio.to_thread(detect, body.q, desk.languages)
         return [{"confidence": share, "language": code} for code, share in found or [(desk.languages[0], 0.0)]]
 
+
+def _add_files(router: APIRouter, doors: Doors) -> None:
     @router.post(
         "/translate_file",
         openapi_extra=documented_file({"translatedFileUrl": "http://127.0.0.1:8000/download_file/0a1b.txt"}),
@@ -65,11 +64,9 @@ def libretranslate(doors: Doors) -> APIRouter:
             raise Refusal(403, "this service takes no files")
         body, content, ending = await doors.admitted_file(request)
         await asyncio.to_thread(shelf.check_room)
-        desk.check_texts([content])
+        doors.desk.check_texts([content])
         asked = TranslateBody(q=content, source=body.source, target=body.target, format=KINDS[ending])
-        found = await asyncio.to_thread(_detected, desk, asked, [content]) if asked.source == "auto" else []
-        sources = [each["language"] for each in found] or [asked.source]
-        ((text, _),) = await doors.while_there(request, _translate(doors, asked, [content], sources))
+        ((text, _),), _ = await _translated(doors, request, asked, [content])
         name = await asyncio.to_thread(shelf.put, text, ending)
         return {"translatedFileUrl": str(request.url_for("download_file", name=name))}
 
@@ -80,6 +77,19 @@ def libretranslate(doors: Doors) -> APIRouter:
             raise Refusal(403, "this service takes no files")
         path = await asyncio.to_thread(doors.shelf.find, name)
         return FileResponse(path, media_type="application/octet-stream", filename=f"translated{path.suffix}")
+
+
+def _add_facts(router: APIRouter, doors: Doors) -> None:
+    """What the service tells of itself."""
+    desk = doors.desk
+
+    @router.get("/languages")
+    async def languages() -> list[dict[str, Any]]:
+        """The languages, and into which each is translated."""
+        return [
+            {"code": code, "name": language_name(code), "targets": [code, *desk.targets(code)]}
+            for code in desk.languages
+        ]
 
     @router.get("/health")
     async def health() -> dict[str, str]:
@@ -105,7 +115,14 @@ def libretranslate(doors: Doors) -> APIRouter:
             "supportedFilesFormat": list(KINDS) if doors.shelf else [],
         }
 
-    return router
+
+async def _translated(
+    doors: Doors, request: Request, body: TranslateBody, texts: list[str]
+) -> tuple[list[Told], list[dict[str, Any]]]:
+    """Translations, and the languages where they were to be detected, while the client is there."""
+    found = await asyncio.to_thread(_detected, doors.desk, body, texts) if body.source == "auto" else []
+    sources = [each["language"] for each in found] or [body.source] * len(texts)
+    return await doors.while_there(request, _translate(doors, body, texts, sources)), found
 
 
 def _detected(desk: Desk, body: TranslateBody, texts: Sequence[str]) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from seq2seq.config import Section, validate
+from seq2seq.config import Section, read_toml, validate
 from seq2seq.errors import UserError
 from seq2seq.service.app import create_app
 from seq2seq.service.settings import ServiceConfig
@@ -57,14 +56,7 @@ class Served(Section):
 
 def load_config(path: Path | None) -> ServiceConfig:
     """Limits, keys and origins from a TOML file, and keys from the environment."""
-    values = {}
-    if path is not None:
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        except FileNotFoundError:
-            raise UserError(f"--config {path} does not exist") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise UserError(f"--config {path} cannot be read: {error}") from None
+    values = {} if path is None else read_toml(path, f"--config {path}")
     keys = os.environ.get(KEYS, "").split()
     config = validate(ServiceConfig, values, str(path or "settings"))
     return validate(ServiceConfig, config.model_dump() | {"api_keys": keys}, KEYS) if keys else config

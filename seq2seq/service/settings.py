@@ -25,7 +25,7 @@ class ServiceConfig(Section):
     batch_sentences: int = Field(48, ge=1, description="sentences that are searched together")
     gather: float = Field(0.004, ge=0, description="seconds that an idle model waits for company")
     api_keys: list[Key] = Field(
-        [], description="keys (8 characters or more) of which a request must bring one; none: open"
+        [], repr=False, description="keys (8 characters or more) of which a request must bring one; none: open"
     )
     body_seconds: float = Field(15.0, gt=0, description="seconds within which a request's body has arrived")
     requests_per_minute: int = Field(0, ge=0, description="of a key, or of an address without one; 0: no limit")

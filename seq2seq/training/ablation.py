@@ -4,7 +4,6 @@ Every run is of its own folder and ends before the next begins, so the same call
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic import Field
 
 from seq2seq import evaluation
 from seq2seq.checkpoint import LoadedModel, load_model
-from seq2seq.config import DecodeConfig, Recipe, Section, load_recipe, validate
+from seq2seq.config import DecodeConfig, Recipe, Section, load_recipe, read_toml, validate
 from seq2seq.data.corpus import load_split
 from seq2seq.data.splits import Example, group_references
 from seq2seq.errors import UserError
@@ -60,13 +59,7 @@ class Outcome:
 
 def load_trials(recipe: Path, plan: Path, output: Path) -> list[Trial]:
     """All trials of a plan, each validated before the first one is run; the first is the recipe as it is."""
-    try:
-        values = tomllib.loads(plan.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise UserError(f"{plan} does not exist") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{plan} cannot be read: {error}") from None
-    asked = validate(Plan, values, str(plan))
+    asked = validate(Plan, read_toml(plan, str(plan)), str(plan))
     shared = asked.base + ([] if asked.minutes is None else [f"train.minutes={asked.minutes}"])
     base = load_recipe(recipe, shared)
     trials = {output / "as-it-is": Trial(AS_IT_IS, base, output / "as-it-is", base.decode)}

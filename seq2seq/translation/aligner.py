@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from seq2seq.folder import AlignmentChoice
 from seq2seq.translation import alignment
-from seq2seq.translation.alignment import Words
+from seq2seq.translation.alignment import Link, Words
 from seq2seq.translation.engine import Engine
 from seq2seq.translation.link_sets import LinkSet
 
@@ -45,12 +45,15 @@ class Forced(NamedTuple):
     source: Words
     target: Words
 
-    def links(self, choice: AlignmentChoice) -> LinkSet:
+    def weighted_links(self, choice: AlignmentChoice) -> list[Link]:
         """What one layer and head say."""
         layer = self.attention[choice.layer]
         weights = layer.mean(axis=0) if choice.head is None else layer[choice.head]
-        found = alignment.word_links(weights, self.source, self.target, choice.step)
-        return frozenset((link.source, link.target) for link in found)
+        return alignment.word_links(weights, self.source, self.target, choice.step)
+
+    def links(self, choice: AlignmentChoice) -> LinkSet:
+        """The same as a set."""
+        return frozenset((link.source, link.target) for link in self.weighted_links(choice))
 
 
 def force(engine: Engine, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Iterator[Forced]:

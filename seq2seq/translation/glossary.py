@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from seq2seq.config import read_text
 from seq2seq.errors import UserError
 from seq2seq.translation.sentences import tidy
 
@@ -61,12 +62,7 @@ def _check(text: Any) -> None:
 
 def read_glossary(path: Path) -> Glossary | None:
     """A glossary of a file: an object of JSON, or lines of term TAB translation."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise UserError(f"glossary {path} does not exist") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"glossary {path} cannot be read: {error}") from None
+    text = read_text(path, f"glossary {path}")
     if text.lstrip().startswith(("{", "[")):
         try:
             terms = json.loads(text)

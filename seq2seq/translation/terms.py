@@ -5,11 +5,12 @@ translation follows, and the rest is searched anew, without that word. So what s
 that is gone, and what comes after agrees with the new one as far as the model knows it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from seq2seq.translation.alignment import Words, merge_pieces, word_links
+from seq2seq.translation.aligner import Forced
+from seq2seq.translation.alignment import Words, merge_pieces
 from seq2seq.translation.constrained import Constraints, Phrase
 from seq2seq.translation.engine import Engine, Hypothesis
 
@@ -74,11 +75,9 @@ class TermWriter:
         """For each term the target word that draws most on its words; none if no link leads to them."""
         sides = [merge_pieces(self.tokenizer.pieces(ids[:-1])) for ids in (source, list(target))]
         (weights,) = self.engine.attention([source], [target])
-        choice = self.engine.info.aligning
-        layer = weights[choice.layer].mean(axis=0) if choice.head is None else weights[choice.layer][choice.head]
         found = [
             link
-            for link in word_links(layer, sides[0], sides[1], choice.step)
+            for link in Forced(weights, *sides).weighted_links(self.engine.info.aligning)
             if sides[1].pieces[link.target] and any(map(str.isalpha, sides[1].words[link.target]))
         ]
         places: dict[str, Place | None] = {}
@@ -103,19 +102,23 @@ class TermWriter:
         return any(end >= len(tokens) or tokens[end] not in self._joined for end in ends)
 
     @cached_property
+    def _vocabulary(self) -> list[str]:
+        return self.tokenizer.pieces(range(len(self.tokenizer)))
+
+    @cached_property
     def _joined(self) -> frozenset[int]:
         """Tokens that go on a word."""
-        pieces = enumerate(self.tokenizer.pieces(range(len(self.tokenizer))))
-        return frozenset(index for index, piece in pieces if piece[0].isalnum() or piece.startswith("<0x"))
+        return self._tokens(lambda piece: piece[0].isalnum() or piece.startswith("<0x"))
 
     @cached_property
     def _elided(self) -> frozenset[int]:
         """Tokens of an elision (`l'`, and `l` by itself), behind which no word of its own may begin."""
-        pieces = enumerate(self.tokenizer.pieces(range(len(self.tokenizer))))
-        return frozenset(index for index, piece in pieces if piece.endswith(("'", "’")) or piece in ELIDED)
+        return self._tokens(lambda piece: piece.endswith(("'", "’")) or piece in ELIDED)
 
     @cached_property
     def _marks(self) -> frozenset[int]:
         """Tokens that end a sentence."""
-        pieces = enumerate(self.tokenizer.pieces(range(len(self.tokenizer))))
-        return frozenset(index for index, piece in pieces if piece.strip("▁") in (".", "!", "?", "…"))
+        return self._tokens(lambda piece: piece.strip("▁") in (".", "!", "?", "…"))
+
+    def _tokens(self, chosen: Callable[[str], bool]) -> frozenset[int]:
+        return frozenset(index for index, piece in enumerate(self._vocabulary) if chosen(piece))
