@@ -20,8 +20,8 @@ from seq2seq.storage import obstacle, replacing
 
 FORMAT_VERSION = 1
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.model", "README.md"
-CURVES = "curves.png"
-FILES = (WEIGHTS, CONFIG, TOKENIZER, CARD, CURVES)  # of a model folder; the last two may be missing
+CURVES, HEADS = "curves.png", "heads.json"
+FILES = (WEIGHTS, CONFIG, TOKENIZER, CARD, CURVES, HEADS)  # of a model folder; the last three may be missing
 CTRANSLATE2 = "ctranslate2"  # folder within an exported model folder: the same model for that engine
 ORIGIN = "origin.sha256"  # in it: the fingerprint of the model that it was made from
 PRETRAINED = Path(__file__).with_name("pretrained")

@@ -138,7 +138,17 @@ def test_a_trace_equals_the_forward_pass(model, src, tgt):
     trace = model.trace(src, tgt)
     torch.testing.assert_close(trace.hidden, model(src, tgt), **TIGHT)
     torch.testing.assert_close(trace.memory, model.encode(src), **TIGHT)
-    torch.testing.assert_close(model.trace_encoder(src)[0], model.encode(src), **TIGHT)
+    torch.testing.assert_close(model.encoder_norm(trace.encoder_states[-1]), model.encode(src), **TIGHT)
+
+
+def test_a_trace_has_the_state_between_any_two_blocks(model, src, tgt):
+    trace = model.trace(src, tgt)
+    assert (len(trace.encoder_states), len(trace.decoder_states)) == (3, 3)
+    torch.testing.assert_close(trace.encoder_states[0], model.embed(src), **TIGHT)
+    torch.testing.assert_close(trace.decoder_states[0], model.embed(tgt), **TIGHT)
+    after = model.encoder[0](trace.encoder_states[0], model.source_mask(src))
+    torch.testing.assert_close(trace.encoder_states[1], after, **TIGHT)
+    torch.testing.assert_close(model.decoder_norm(trace.decoder_states[-1]), trace.hidden, **TIGHT)
 
 
 def test_a_trace_has_every_layer_of_every_kind_of_attention(model, src, tgt):

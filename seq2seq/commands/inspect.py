@@ -1,4 +1,4 @@
-"""`seq2seq inspect`: the attention of one sentence."""
+"""`seq2seq inspect`: the attention of one sentence, and every view of the explorer."""
 
 import argparse
 from collections.abc import Callable
@@ -6,6 +6,10 @@ from typing import Any
 
 from seq2seq.commands.common import OutputPath, check_parent, declare, model_option, write_file
 from seq2seq.errors import UserError
+
+ENDINGS = (".html", ".png", ".json")
+MAPS = ("cross", "encoder", "decoder")
+EXPLORER = ("contexts", "geometry", "steps", "example", "sides", "mask", "heads", "decoding", "cost", "recipe")
 
 
 def add_inspect(commands: Any) -> None:
@@ -15,38 +19,105 @@ def add_inspect(commands: Any) -> None:
         "inspect",
         inspect,
         "translate one sentence and show its attention",
-        'seq2seq inspect "The bank was crowded near the river." --output map.html',
+        'seq2seq inspect "The bank was crowded near the river." --view steps --word bank --output steps.html',
     )
     parser.add_argument("text", metavar="TEXT", help="one sentence")
     model_option(parser)
-    parser.add_argument("--view", default="cross", help="cross (default), encoder or decoder")
-    parser.add_argument("--layer", type=int, metavar="L", help="0-based; default: the layer that aligns best")
-    parser.add_argument("--head", type=int, metavar="H", help="0-based; default: mean over heads")
     parser.add_argument(
-        "--output", action=OutputPath, metavar="FILE", help=".html, .png or .json (default: a table here)"
+        "--view",
+        default="cross",
+        metavar="NAME",
+        help=f"a map: {', '.join(MAPS)} (default: cross); or a view of the explorer: {', '.join(EXPLORER)}",
+    )
+    parser.add_argument(
+        "--layer", type=int, metavar="L", help="0-based; default: the one that aligns best, or the middle"
+    )
+    parser.add_argument("--head", type=int, metavar="H", help="0-based; default: mean over heads, or head 0")
+    parser.add_argument(
+        "--output", action=OutputPath, metavar="FILE", help=".html, .png or .json (default: text, here)"
     )
     parser.add_argument("--beam-size", type=int, metavar="N", help="hypotheses kept; 1 is greedy")
+    _explorer_options(parser.add_argument_group("views of the explorer"))
+
+
+def _explorer_options(group: Any) -> None:
+    group.add_argument(
+        "--kind", choices=MAPS, default="encoder", help="attention of geometry and steps (default: encoder)"
+    )
+    group.add_argument("--word", metavar="W", help="that asks: a piece or its number from 0; of contexts, the word")
+    group.add_argument("--key", metavar="W", help="that answers, in steps: a piece or its number from 0")
+    group.add_argument("--beside", metavar="TEXT", help="second sentence with the word, of contexts")
+    group.add_argument("--unscaled", action="store_true", help="steps without the division by sqrt(d_head)")
+    group.add_argument("--until", type=int, metavar="N", help="step of decoding up to which it is shown")
+    group.add_argument("--step", type=int, default=0, metavar="N", help="of decoding, from 0, for the next two")
+    group.add_argument("--force", metavar="W", help="word that decoding must write from that step on")
+    group.add_argument("--forbid", metavar="W", help="word that decoding may not begin at that step")
 
 
 def inspect(options: argparse.Namespace) -> None:
     """`seq2seq inspect`."""
+    if options.output is not None:
+        check_parent(options.output)
+        if options.output.suffix not in ENDINGS:
+            raise UserError(f"--output {options.output}: the name must end in {', '.join(ENDINGS)}")
+    if options.view not in (*MAPS, *EXPLORER):
+        raise UserError(f"--view {options.view!r} is not one of {', '.join((*MAPS, *EXPLORER))}")
+    form = "" if options.output is None else options.output.suffix
+    shown = _map(options, form) if options.view in MAPS else _explore(options, form)
+    if options.output is None:
+        print(shown.decode())
+    else:
+        write_file([shown], options.output)
+        print(options.output)
+
+
+def _map(options: argparse.Namespace, form: str) -> bytes:
+    """One attention map."""
     from seq2seq.insight import views
     from seq2seq.insight.inspection import inspect as look
     from seq2seq.translation.translator import Translator
 
     writers: dict[str, Callable[[views.View], bytes]] = {
+        "": lambda view: views.as_text(view).encode(),
         ".html": views.as_html,
         ".png": views.as_png,
         ".json": views.as_json,
     }
-    if options.output is not None:
-        check_parent(options.output)
-        if options.output.suffix not in writers:
-            raise UserError(f"--output {options.output}: the name must end in {', '.join(writers)}")
     found = look(Translator.from_pretrained(options.model), options.text, options.beam_size)
-    view = views.choose(found, options.view, options.layer, options.head)
-    if options.output is None:
-        print(views.as_text(view))
-    else:
-        write_file([writers[options.output.suffix](view)], options.output)
-        print(options.output)
+    return writers[form](views.choose(found, options.view, options.layer, options.head))
+
+
+def _explore(options: argparse.Namespace, form: str) -> bytes:
+    """A view of the explorer."""
+    from seq2seq.insight import drawing, panels
+    from seq2seq.insight.figures import panels_png
+    from seq2seq.insight.gallery import VIEWS, Question, answer
+    from seq2seq.translation.translator import Translator
+
+    found = answer(
+        options.view,
+        Question(
+            Translator.from_pretrained(options.model),
+            options.text,
+            beside=options.beside,
+            kind=options.kind,
+            layer=options.layer,
+            head=options.head,
+            word=options.word,
+            key=options.key,
+            scaled=not options.unscaled,
+            beam_size=options.beam_size,
+            until=options.until,
+            step=options.step,
+            force=options.force,
+            forbid=options.forbid,
+        ),
+    )
+    title = f"{VIEWS[options.view].title}: {options.text}"
+    writers: dict[str, Callable[[], bytes]] = {
+        "": lambda: panels.as_text(found).encode(),
+        ".html": lambda: drawing.page(title, found),
+        ".png": lambda: panels_png(found, title),
+        ".json": lambda: panels.as_json(options.view, found),
+    }
+    return writers[form]()

@@ -11,10 +11,10 @@ from typing import Any
 import gradio as gr
 from fastapi import FastAPI
 
-from seq2seq.demo import translate_tab
+from seq2seq.demo import explorer_tab, translate_tab
 from seq2seq.demo.wording import language
 from seq2seq.errors import UserError
-from seq2seq.insight.heatmap import heatmap_script, heatmap_style
+from seq2seq.insight import drawing
 from seq2seq.translation.translator import Translator
 
 FONT = ["system-ui", "sans-serif"]
@@ -26,7 +26,7 @@ FILES_KEPT = (600, 3600)  # every ten minutes, saved files older than an hour ar
 def page_head() -> str:
     """Style and script of the page, in its head: Gradio's own `css` argument drops rules that it does not know."""
     style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-    return f"<style>{heatmap_style()}{style}</style><script>{heatmap_script()}</script>"
+    return f"<style>{drawing.style()}{style}</style><script>{drawing.script()}</script>"
 
 
 def theme() -> gr.themes.Base:
@@ -43,9 +43,18 @@ def build_demo(translator: Translator) -> gr.Blocks:
             f"# {source} → {target}\nA small Transformer, and the cross-attention of the very translation that you see."
         )
         with gr.Tab("Translate"):
-            translate_tab.build(translator)
+            typed = translate_tab.build(translator)
+        with gr.Tab("Explore") as explorer:
+            text, follow = explorer_tab.build(translator)
+        taken = gr.State("")  # what was translated when the explorer was last opened
+        follow(explorer.select(_take_along, [typed, text, taken], [text, taken], api_visibility="private"))
     demo.queue(default_concurrency_limit=8, max_size=100)
     return demo
+
+
+def _take_along(typed: str, own: str, taken: str) -> tuple[str, str]:
+    """What was typed to be translated goes along to the explorer, once."""
+    return (typed if typed.strip() and typed != taken else own), typed
 
 
 def mount(app: FastAPI, translator: Translator) -> Callable[[], None]:

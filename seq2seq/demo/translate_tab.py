@@ -100,8 +100,8 @@ def file_name(view: View, ending: str) -> str:
     return f"attention-layer{view.layer}-{head}.{ending}"
 
 
-def build(translator: Translator) -> None:
-    """Lay the tab out and wire it up, inside a Blocks context."""
+def build(translator: Translator) -> gr.Textbox:
+    """Lay the tab out and wire it up, inside a Blocks context; returns the box of the text."""
     result = gr.State(None)
     # Outside the panel: a panel that is shown again would show its hidden parts too.
     download = gr.DownloadButton(visible="hidden", elem_id="download")
@@ -137,6 +137,7 @@ def build(translator: Translator) -> None:
     for started in (gr.on([button.click, text.submit], **run), examples.load_input_event.then(**run)):
         started.then(**show)
     gr.on([control.input for control in controls], **show, trigger_mode="always_last")
+    return text
 
 
 def _input(info: ModelInfo) -> tuple[gr.Textbox, gr.Button, gr.Slider, gr.Slider]:

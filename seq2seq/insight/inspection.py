@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from seq2seq.data.splits import Pair
 from seq2seq.errors import UserError
 from seq2seq.folder import AlignmentChoice
+from seq2seq.insight.scene import stage
 from seq2seq.translation import alignment
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.translator import Translator
@@ -43,19 +44,14 @@ class Inspection:
         return views[name]
 
 
-@torch.inference_mode()
 def inspect(translator: Translator, text: str, beam_size: int | None = None) -> Inspection:
     """Translate a text of one sentence and lay open the forced pass over its translation."""
-    result = translator.translate(text, beam_size=beam_size)
-    if len(result.sentences) != 1:
-        raise UserError(f"inspect takes exactly one sentence, the text has {len(result.sentences)} to translate")
-    sentence = result.sentences[0]
-    trace = translator.engine.trace([sentence.source_ids], [sentence.target_ids])
+    scene = stage(translator, text, beam_size)
     encoder, decoder, cross = (
         torch.stack([layer.A[0] for layer in layers]).cpu().numpy()
-        for layers in (trace.encoder, trace.decoder, trace.cross)
+        for layers in (scene.trace.encoder, scene.trace.decoder, scene.trace.cross)
     )
-    return Inspection(sentence, cross=cross, encoder=encoder, decoder=decoder)
+    return Inspection(scene.sentence, cross=cross, encoder=encoder, decoder=decoder)
 
 
 def aligning_layer(translator: Translator, pairs: Sequence[Pair]) -> AlignmentChoice:

@@ -23,6 +23,8 @@ class ModelTrace:
     cross: list[AttentionTrace]
     memory: Tensor  # (B, S, D) the encoder's output
     hidden: Tensor  # (B, T, D) the decoder's output
+    encoder_states: list[Tensor]  # (B, S, D) H = X + P, then what each block made of it, before the last norm
+    decoder_states: list[Tensor]  # (B, T, D) the same of the decoder
 
 
 @dataclass
@@ -110,9 +112,12 @@ class Transformer(nn.Module):
 
     def start(self, src: Tensor) -> DecoderState:
         """Encode src (N, S) and prepare to decode it token by token."""
-        memory = self.encode(src)
+        return self.start_from(self.encode(src), self.source_mask(src))
+
+    def start_from(self, memory: Tensor, mask: Tensor) -> DecoderState:
+        """Prepare to decode what is encoded already: memory (N, S, D) and its mask (N, 1, 1, S)."""
         keys_values = [block.cross_attention.keys_values(memory) for block in self.decoder]
-        return DecoderState(keys_values, self.source_mask(src), [KVCache() for _ in self.decoder])
+        return DecoderState(keys_values, mask, [KVCache() for _ in self.decoder])
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """Feed the newest token of every row, (N * beam,) -> logits of the next one, (N * beam, V)."""
@@ -125,19 +130,24 @@ class Transformer(nn.Module):
     def trace(self, src: Tensor, tgt: Tensor) -> ModelTrace:
         """The forward pass by the explicit formula (no dropout), with every attention layer's quantities."""
         mask = self.source_mask(src)
-        memory, encoder_traces = self.trace_encoder(src)
-        x, causal = self.embed(tgt), causal_mask(tgt.size(1), tgt.device)
+        encoder_states, encoder_traces = self.trace_encoder(src)
+        memory = self.encoder_norm(encoder_states[-1])
+        states, causal = [self.embed(tgt)], causal_mask(tgt.size(1), tgt.device)
         decoder_traces, cross_traces = [], []
         for block in self.decoder:
-            x, self_trace, cross_trace = block.trace(x, block.cross_attention.keys_values(memory), causal, mask)
+            keys_values = block.cross_attention.keys_values(memory)
+            x, self_trace, cross_trace = block.trace(states[-1], keys_values, causal, mask)
+            states.append(x)
             decoder_traces.append(self_trace)
             cross_traces.append(cross_trace)
-        return ModelTrace(encoder_traces, decoder_traces, cross_traces, memory, self.decoder_norm(x))
+        hidden = self.decoder_norm(states[-1])
+        return ModelTrace(encoder_traces, decoder_traces, cross_traces, memory, hidden, encoder_states, states)
 
-    def trace_encoder(self, src: Tensor) -> tuple[Tensor, list[AttentionTrace]]:
-        """As encode, with one AttentionTrace a layer."""
-        x, mask, traces = self.embed(src), self.source_mask(src), []
+    def trace_encoder(self, src: Tensor) -> tuple[list[Tensor], list[AttentionTrace]]:
+        """As encode: the state that enters the first block and the one that leaves each, and a trace a layer."""
+        states, mask, traces = [self.embed(src)], self.source_mask(src), []
         for block in self.encoder:
-            x, trace = block.trace(x, mask)
+            x, trace = block.trace(states[-1], mask)
+            states.append(x)
             traces.append(trace)
-        return self.encoder_norm(x), traces
+        return states, traces

@@ -34,6 +34,8 @@ NO_PENALTY = 1e-30  # with 0 CTranslate2 stops by another rule: when the likelie
 class CTranslate2Engine(Engine):
     """What `seq2seq export` wrote, or else any model folder, converted to float32 while it is loaded."""
 
+    folder: Path
+
     def __init__(self, folder: Path, precision: str | None = None) -> None:
         self.folder, self.info = folder, load_info(folder)
         self.precision = precision or "default"  # as CTranslate2 calls that of the file

@@ -35,6 +35,7 @@ class Engine(ABC):
 
     info: ModelInfo
     tokenizer: Tokenizer
+    folder: Path | None  # that the model was loaded from
 
     @property
     @abstractmethod

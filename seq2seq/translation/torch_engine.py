@@ -25,7 +25,7 @@ class TorchEngine(Engine):
     """A loaded model with its search. Stateless between calls, so threads may share it."""
 
     def __init__(self, loaded: LoadedModel, precision: str = "float32") -> None:
-        self.tokenizer, self.info = loaded.tokenizer, loaded.info
+        self.tokenizer, self.info, self.folder = loaded.tokenizer, loaded.info, loaded.folder
         self._loaded = loaded
         keep_freed_memory()
         # What searches; what is looked into stays in float32.

@@ -1,19 +1,16 @@
 """The report of an evaluation in a real browser: opened from the disk, on a desk and on a phone."""
 
-import os
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
+from chromium import PHONE, WIDE, skip_without_browser
 
 from seq2seq.cli import main
 
+skip_without_browser()
 if find_spec("playwright"):
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import expect
 
-CHROMIUM = Path("/usr/bin/chromium")
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
-WIDE, PHONE = (1280, 900), (390, 844)
 SOURCES = [
     "The cat sleeps on the chair.",
     "He wrote <script>document.title = 'taken'</script> to me.",
@@ -24,12 +21,6 @@ REFERENCES = ["Le chat dort sur la chaise.", "Il m'a écrit.", "Le vieil homme l
 BASELINE = ["Le chat.", "<b>Il</b> écrit.", "Le vieil homme qui vit près de la rivière lit un livre.", "Un mot."]
 
 pytestmark = pytest.mark.browser
-
-MISSING = [
-    name for name, found in (("playwright", find_spec("playwright")), (CHROMIUM, CHROMIUM.exists())) if not found
-]
-if MISSING and not os.environ.get("CI"):
-    pytest.skip(f"the page is not tested: {MISSING[0]} is missing", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +34,6 @@ def report(tmp_path_factory):
         command += [f"--{name}", str(folder / name)]
     assert main(command) == 0
     return folder / "report.html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if MISSING:
-        pytest.fail(f"the page cannot be tested: {MISSING[0]} is missing", pytrace=False)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

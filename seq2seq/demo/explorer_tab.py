@@ -1,0 +1,264 @@
+"""The explorer: every step of attention on a visitor's sentence, with the numbers of the model that translates it.
+
+A sentence is translated and laid open once; whatever view, layer, head or word is chosen, its numbers are read from
+that. Only decoding and the second sentence of a pair run the model again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import gradio as gr
+
+from seq2seq.demo.wording import check_length, language
+from seq2seq.errors import UserError
+from seq2seq.insight.contexts import PAIRS
+from seq2seq.insight.decoding import WIDEST
+from seq2seq.insight.drawing import fragment
+from seq2seq.insight.gallery import VIEWS, Question, answer
+from seq2seq.insight.scene import KINDS, Kind, Scene, stage
+from seq2seq.translation.translator import Translator
+
+SENTENCE = "The bank was crowded near the river."
+MEAN = -1  # the choice "mean over heads"; Gradio takes None for no choice
+MEAN_IN = ("sides",)  # views that can show the mean over heads
+LATEST = 60  # step up to which a search can be shown
+EMPTY = '<p class="empty-map">Press “Look inside” to see the model at work on this sentence.</p>'
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the controls are set to, in their order on the page."""
+
+    view: str
+    word: str
+    beside: str
+    kind: Kind
+    layer: int
+    head: int
+    asking: int
+    answering: int
+    scaled: bool
+    beam_size: int
+    until: int
+    step: int
+    force: str
+    forbid: str
+
+
+@dataclass(frozen=True)
+class Controls:
+    """The controls, in the order of Asked."""
+
+    view: gr.Radio
+    word: gr.Textbox
+    beside: gr.Textbox
+    kind: gr.Radio
+    layer: gr.Radio
+    head: gr.Radio
+    asking: gr.Radio
+    answering: gr.Radio
+    scaled: gr.Checkbox
+    beam_size: gr.Slider
+    until: gr.Slider
+    step: gr.Number
+    force: gr.Textbox
+    forbid: gr.Textbox
+
+    def listed(self) -> list[Any]:
+        """All of them."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+
+def fitted(asked: Asked, scene: Scene) -> Asked:
+    """The same with a layer and pieces that this sentence and attention have."""
+    kind: Kind = shown_kind(asked)
+    rows, columns = scene.labels(kind)
+    return Asked(
+        **{field.name: getattr(asked, field.name) for field in fields(Asked)}
+        | {
+            "layer": min(asked.layer, len(scene.attentions(kind)) - 1),
+            "head": asked.head if asked.head != MEAN or asked.view in MEAN_IN else 0,
+            "asking": min(asked.asking, len(rows) - 1),
+            "answering": min(asked.answering, len(columns) - 1),
+        }
+    )
+
+
+def shown_kind(asked: Asked) -> Kind:
+    """Whose layers are on offer."""
+    return {"sides": "cross", "mask": "decoder"}.get(asked.view, asked.kind)  # type: ignore[return-value]
+
+
+def question(translator: Translator, text: str, asked: Asked, scene: Scene | None) -> Question:
+    """What is asked of the library."""
+    contexts = asked.view == "contexts"
+    return Question(
+        translator,
+        text,
+        beside=asked.beside if contexts else None,
+        kind=asked.kind,
+        layer=asked.layer,
+        head=None if asked.head == MEAN else asked.head,
+        word=asked.word.strip() if contexts else asked.asking,
+        key=asked.answering,
+        scaled=asked.scaled,
+        beam_size=asked.beam_size if asked.view == "decoding" else None,
+        until=asked.until or None,
+        step=int(asked.step or 0),
+        force=asked.force.strip() or None,
+        forbid=asked.forbid.strip() or None,
+        kept=scene,
+    )
+
+
+def look(translator: Translator, text: str, asked: Asked, kept: Scene | None) -> tuple[Scene, Asked, str]:
+    """The sentence laid open (again only if it is another one), the choices as they fit it, and what is shown."""
+    check_length(text)
+    text = text.strip()
+    scene = kept if kept is not None and kept.sentence.source == text else stage(translator, text)
+    asked = fitted(asked, scene)
+    return scene, asked, fragment(answer(asked.view, question(translator, text, asked, scene)))
+
+
+def build(translator: Translator) -> tuple[gr.Textbox, Callable[[Any], None]]:
+    """Lay the tab out and wire it up, inside a Blocks context.
+
+    Returns the box of the sentence, and what lets an event be followed by a look.
+    """
+    kept = gr.State(None)
+    gr.Markdown(
+        "Every number below is read from the model that translates your sentence, one step of attention after another."
+    )
+    with gr.Row(equal_height=False):
+        text = gr.Textbox(
+            SENTENCE,
+            label=f"One sentence, {language(translator.info.source)}",
+            lines=1,
+            max_lines=3,
+            scale=4,
+            min_width=280,
+            elem_id="looked-into",
+            html_attributes=gr.InputHTMLAttributes(lang=translator.info.source, enterkeyhint="go"),
+        )
+        button = gr.Button("Look inside", variant="primary", scale=1, min_width=140)
+    pair = gr.Radio(list(PAIRS), label="A word in two sentences", elem_id="pair")
+    controls = _controls(translator)
+    shown = gr.HTML(EMPTY, apply_default_css=False, js_on_load=None, elem_classes="flush", elem_id="view")
+
+    run = {
+        "fn": _look_event(translator),
+        "inputs": [text, kept, *controls.listed()],
+        "outputs": [kept, shown, pair, *controls.listed()],
+        "concurrency_limit": 2,
+        "concurrency_id": "translate",
+        "api_visibility": "private",
+    }
+    gr.on([button.click, text.submit], **run, show_progress_on=shown)
+    typed = [control.submit if isinstance(control, gr.Textbox) else control.input for control in controls.listed()]
+    gr.on(typed, **run, show_progress="hidden", trigger_mode="always_last")
+    filled = pair.input(_fill, pair, [controls.word, text, controls.beside], api_visibility="private")
+
+    def follow(event: Any) -> None:
+        event.then(**run, show_progress_on=shown)
+
+    follow(filled)
+    return text, follow
+
+
+def _fill(word: str) -> tuple[str, str, str]:
+    """A word and its two sentences."""
+    return word, *PAIRS[word]
+
+
+def _controls(translator: Translator) -> Controls:
+    """All controls; which of them are seen depends on the view."""
+    config, first = translator.info.model, next(iter(PAIRS))
+    views = [(f"{number}. {view.title}", name) for number, (name, view) in enumerate(VIEWS.items(), start=1)]
+    kinds: list[tuple[str, Kind]] = [(kind, kind) for kind in KINDS]
+    beam, piece = min(translator.info.decode.beam_size, WIDEST), [("1", 1)]
+    view = gr.Radio(views, value=next(iter(VIEWS)), label="What to look at", elem_id="view-choice")
+    with gr.Row():
+        return Controls(
+            view,
+            word=gr.Textbox(first, label="Word", min_width=120, scale=1, elem_id="word"),
+            beside=gr.Textbox(PAIRS[first][0], label="Second sentence", min_width=240, scale=4, elem_id="beside"),
+            kind=_hidden(gr.Radio, kinds, value="encoder", label="Attention", min_width=260, elem_id="kind"),
+            layer=_hidden(gr.Radio, _numbers(config.encoder_layers), label="Layer", value=0, elem_id="explored-layer"),
+            head=_hidden(gr.Radio, _numbers(config.heads), label="Head", value=0, elem_id="explored-head"),
+            asking=_hidden(gr.Radio, piece, value=1, label="Who asks", min_width=320, scale=3, elem_id="asking"),
+            answering=_hidden(
+                gr.Radio, piece, value=1, label="Who answers", min_width=320, scale=3, elem_id="answering"
+            ),
+            scaled=_hidden(gr.Checkbox, True, label="divide by sqrt(d_head)", min_width=180, elem_id="scaled"),
+            beam_size=_hidden(gr.Slider, 1, WIDEST, beam, step=1, label="Beam size", elem_id="beam"),
+            until=_hidden(gr.Slider, 0, LATEST, 0, step=1, label="Steps shown, 0: all", elem_id="until"),
+            step=_hidden(gr.Number, 0, label="At step (from 0)", precision=0, minimum=0, elem_id="step"),
+            force=_hidden(gr.Textbox, "", label="force this word", elem_id="force"),
+            forbid=_hidden(gr.Textbox, "", label="or forbid it (its first piece)", elem_id="forbid"),
+        )
+
+
+def _hidden(kind: Callable[..., Any], *values: Any, **settings: Any) -> Any:
+    """A control that the first view does not take."""
+    return kind(*values, **{"min_width": 120, "visible": False} | settings)
+
+
+def _numbers(count: int, mean: bool = False) -> list[tuple[str, int]]:
+    return [("mean", MEAN)] * mean + [(str(number), number) for number in range(count)]
+
+
+TAKEN = {"asking": "word", "answering": "key"}  # controls that a view takes under another name; "word" means two things
+
+
+def visible(name: str, view: str) -> bool:
+    """Whether a view takes a control."""
+    takes = VIEWS[view].takes
+    if name in ("word", "beside"):
+        return "beside" in takes
+    if name == "asking" and "beside" in takes:
+        return False
+    return name == "view" or TAKEN.get(name, name) in takes
+
+
+def updates(asked: Asked, found: Asked, scene: Scene | None) -> list[Any]:
+    """The controls after a look: which are seen, and what they offer.
+
+    A value is set only where another was found: what a visitor has chosen since then is not undone.
+    """
+    offers = {} if scene is None else offered(found, scene)
+    changes = []
+    for name in (field.name for field in fields(Asked)):
+        change: dict[str, Any] = {"visible": visible(name, found.view)}
+        if name in offers:
+            change["choices"] = offers[name]
+        if getattr(found, name) != getattr(asked, name):
+            change["value"] = getattr(found, name)
+        changes.append(gr.update(**change))
+    return changes
+
+
+def offered(asked: Asked, scene: Scene) -> dict[str, list[tuple[str, int]]]:
+    """What the controls that depend on the sentence and the attention offer."""
+    kind = shown_kind(asked)
+    rows, columns = scene.labels(kind)
+    return {
+        "layer": _numbers(len(scene.attentions(kind))),
+        "head": _numbers(scene.model.config.heads, mean=asked.view in MEAN_IN),
+        "asking": [(label, number) for number, label in enumerate(rows)],
+        "answering": [(label, number) for number, label in enumerate(columns)],
+    }
+
+
+def _look_event(translator: Translator) -> Callable[..., Any]:
+    def event(text: str, kept: Scene | None, *values: Any) -> Any:
+        asked = found = Asked(*values)
+        try:
+            kept, found, shown = look(translator, text, asked, kept)
+        except UserError as error:
+            gr.Warning(str(error))
+            shown = gr.skip()
+        pair = gr.update(visible=asked.view == "contexts")
+        return kept, shown, pair, *updates(asked, found, kept)
+
+    return event

@@ -1,0 +1,53 @@
+// Turns clouds of points and enlarges small maps. The listeners sit on the document, so that they also serve panels
+// that are put on the page later.
+(() => {
+  const RADIANS = 0.01; // a pixel of dragging
+  const ARROW = 0.12; // radians a key press
+  let held = null; // the cloud that is being dragged, and where the pointer was
+
+  // As `turned` in svg.py.
+  function turn(cloud, about, towards) {
+    const [a, t] = cloud.dataset.turn.split(" ").map(Number);
+    const angles = [a + about, Math.max(-1.5, Math.min(1.5, t + towards))];
+    cloud.dataset.turn = angles.join(" ");
+    const [sinA, sinT] = angles.map(Math.sin);
+    const [cosA, cosT] = angles.map(Math.cos);
+    for (const point of cloud.querySelectorAll(".point")) {
+      const [x, y, z] = point.dataset.place.split(" ").map(Number);
+      const across = x * cosA + z * sinA;
+      const depth = -x * sinA + z * cosA;
+      const up = y * cosT - depth * sinT;
+      point.setAttribute("transform", `translate(${(100 * across).toFixed(2)} ${(-100 * up).toFixed(2)})`);
+    }
+  }
+
+  document.addEventListener("pointerdown", (event) => {
+    const cloud = event.target.closest?.("svg.turning");
+    if (!cloud) return;
+    held = { cloud, x: event.clientX, y: event.clientY };
+    cloud.setPointerCapture(event.pointerId);
+  });
+  document.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    turn(held.cloud, (event.clientX - held.x) * RADIANS, (event.clientY - held.y) * RADIANS);
+    [held.x, held.y] = [event.clientX, event.clientY];
+  });
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => { held = null; });
+
+  const TURNS = { ArrowLeft: [-ARROW, 0], ArrowRight: [ARROW, 0], ArrowUp: [0, -ARROW], ArrowDown: [0, ARROW] };
+  document.addEventListener("keydown", (event) => {
+    const cloud = event.target.closest?.("svg.turning");
+    if (!cloud || !TURNS[event.key]) return;
+    event.preventDefault();
+    turn(cloud, ...TURNS[event.key]);
+  });
+
+  document.addEventListener("click", (event) => {
+    const map = event.target.closest?.(".small-map");
+    if (!map) return;
+    const large = map.getAttribute("aria-expanded") !== "true";
+    map.setAttribute("aria-expanded", String(large));
+    const picture = map.querySelector("svg");
+    picture.setAttribute("viewBox", large ? picture.dataset.large : picture.dataset.small);
+  });
+})();

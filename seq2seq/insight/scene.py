@@ -1,0 +1,134 @@
+"""A translation and the forced pass over it, laid open: what every view of the explorer looks at.
+
+Shapes: T queries, S keys, D d_model; a batch of one, whose dimension is dropped.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seq2seq.errors import UserError
+from seq2seq.model import AttentionTrace, ModelTrace, MultiHeadAttention, Transformer
+from seq2seq.translation.alignment import SPACE
+from seq2seq.translation.result import SentenceTranslation
+from seq2seq.translation.translator import Translator
+
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: dict[Kind, str] = {
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+    "cross": "cross-attention",
+}
+
+
+class Inputs(NamedTuple):
+    """What an attention layer is given."""
+
+    residual: Tensor  # (T, D) the state to which the result is added
+    x: Tensor  # (T, D) LN(residual): the queries are made of it
+    context: Tensor  # (S, D) keys and values are made of it; self-attention has x here
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A sentence, its translation, and every quantity of the forced pass over both."""
+
+    translator: Translator
+    sentence: SentenceTranslation
+    trace: ModelTrace
+
+    @property
+    def model(self) -> Transformer:
+        """The weights."""
+        return self.translator.engine.model
+
+    def check(self, layer: int, head: int | None, kind: Kind) -> None:
+        """Refuse a layer or head that the model does not have."""
+        layers = len(self.attentions(kind))
+        heads = self.model.config.heads
+        for value, size, label in ((layer, layers, "layer"), (head, heads, "head")):
+            if value is not None and not 0 <= value < size:
+                raise UserError(f"{label} {value} is not one of 0 to {size - 1}")
+
+    def attentions(self, kind: Kind) -> list[AttentionTrace]:
+        """One attention's traces, a layer each."""
+        return {"encoder": self.trace.encoder, "decoder": self.trace.decoder, "cross": self.trace.cross}[kind]
+
+    def labels(self, kind: Kind) -> tuple[list[str], list[str]]:
+        """Pieces that ask and pieces that answer. The decoder reads `<s>` and the translation without its last piece.
+
+        In cross-attention a query is named by the piece that it predicts, as everywhere in this project.
+        """
+        source, target = self.sentence.source_tokens, self.sentence.target_tokens
+        read = ["<s>", *target[:-1]]
+        return {"encoder": (source, source), "decoder": (read, read), "cross": (target, source)}[kind]
+
+    def module(self, kind: Kind, layer: int) -> MultiHeadAttention:
+        """The attention of one layer."""
+        return attention_of(self.model, kind, layer)
+
+    def context_norm(self, kind: Kind, layer: int) -> nn.Module:
+        """The normalisation after which keys and values are made."""
+        if kind == "cross":
+            return self.model.encoder_norm
+        if kind == "encoder":
+            return list(self.model.encoder)[layer].attention_norm
+        return list(self.model.decoder)[layer].attention_norm
+
+    @torch.inference_mode()
+    def inputs(self, kind: Kind, layer: int) -> Inputs:
+        """What the attention of one layer is given."""
+        if kind == "encoder":
+            residual = self.trace.encoder_states[layer][0]
+            x = list(self.model.encoder)[layer].attention_norm(residual)
+            return Inputs(residual, x, x)
+        block, residual = list(self.model.decoder)[layer], self.trace.decoder_states[layer][0]
+        if kind == "decoder":
+            x = block.attention_norm(residual)
+            return Inputs(residual, x, x)
+        residual = residual + block.attention.project(self.trace.decoder[layer].O)[0]
+        return Inputs(residual, block.cross_attention_norm(residual), self.trace.memory[0])
+
+    def place(self, word: str | int | None, kind: Kind, *, asked: bool = True) -> int:
+        """The piece, of those that ask or of those that answer, that a word or a number from 0 names; None: the first.
+
+        A word names the first of its pieces.
+        """
+        labels = self.labels(kind)[0 if asked else 1]
+        if word is None:
+            return 0
+        if isinstance(word, int) or word.isdigit():
+            if not 0 <= int(word) < len(labels):
+                raise UserError(f"piece {word} is not one of 0 to {len(labels) - 1}")
+            return int(word)
+        plain = [label.removeprefix(SPACE).casefold() for label in labels]
+        wanted = word.removeprefix(SPACE).casefold()
+        begun = [index for index, piece in enumerate(plain) if piece and wanted.startswith(piece)]
+        for index in sorted(begun, key=lambda index: plain[index] != wanted):
+            return index
+        raise UserError(f"{word!r} is none of the pieces {' '.join(labels)}")
+
+
+def attention_of(model: Transformer, kind: Kind, layer: int) -> MultiHeadAttention:
+    """The attention of one layer."""
+    if kind == "encoder":
+        return list(model.encoder)[layer].attention
+    block = list(model.decoder)[layer]
+    return block.attention if kind == "decoder" else block.cross_attention
+
+
+@torch.inference_mode()
+def stage(translator: Translator, text: str, beam_size: int | None = None) -> Scene:
+    """Translate a text of one sentence and lay open the forced pass over its translation."""
+    result = translator.translate(text, beam_size=beam_size)
+    if len(result.sentences) != 1:
+        raise UserError(f"exactly one sentence can be laid open, this text has {len(result.sentences)} to translate")
+    return lay_open(translator, result.sentences[0])
+
+
+@torch.inference_mode()
+def lay_open(translator: Translator, sentence: SentenceTranslation) -> Scene:
+    """The forced pass over a translation that is there already."""
+    return Scene(translator, sentence, translator.engine.trace([sentence.source_ids], [sentence.target_ids]))

@@ -1,0 +1,38 @@
+"""Self-attention and cross-attention side by side (section 9): who asks, and who answers."""
+
+from seq2seq.insight.heatmap import HeatMap
+from seq2seq.insight.panels import Panel, Table
+from seq2seq.insight.scene import KINDS, Kind, Scene
+
+ROLES: dict[Kind, tuple[str, str]] = {
+    "encoder": ("each piece of the source", "all pieces of the source"),
+    "cross": (
+        "each piece of the translation, while it is predicted",
+        "all pieces of the source, as the encoder left them",
+    ),
+    "decoder": ("each piece of the translation that has been read", "it and the pieces before it"),
+}
+
+
+def side_map(scene: Scene, kind: Kind, layer: int, head: int | None) -> HeatMap:
+    """One attention of one layer and head (None: their mean), between pieces."""
+    scene.check(layer, head, kind)
+    weights = scene.attentions(kind)[layer].A[0]
+    rows, columns = scene.labels(kind)
+    shown = weights.mean(dim=0) if head is None else weights[head]
+    name = "mean over heads" if head is None else f"head {head}"
+    return HeatMap(shown.cpu().numpy(), rows, columns, f"{KINDS[kind]}, layer {layer}, {name}")
+
+
+def panels(scene: Scene, layer: int, head: int | None) -> list[Panel]:
+    """The three attentions of one layer; the encoder's last layer stands in where it has fewer."""
+    shown: list[Panel] = [
+        Table(
+            "One formula, two questions",
+            ["attention", "who asks (Q)", "who answers (K, V)"],
+            [[KINDS[kind], asks, answers] for kind, (asks, answers) in ROLES.items()],
+        )
+    ]
+    for kind in ROLES:
+        shown.append(side_map(scene, kind, min(layer, len(scene.attentions(kind)) - 1), head))
+    return shown

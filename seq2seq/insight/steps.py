@@ -1,0 +1,209 @@
+"""Query, key and value step by step (sections 3 to 7): one row of one head, recomputed from the weights.
+
+Nothing is taken from the trace but what goes in; at the end the result is held against the layer's own.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seq2seq.insight.panels import Bars, Panel, Prose, Table, Vectors, number
+from seq2seq.insight.scene import KINDS, Kind, Scene
+from seq2seq.model.attention import causal_mask
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Every quantity on the way from one state to the next; D d_model, K d_head, H heads, T queries, S keys."""
+
+    kind: Kind
+    layer: int
+    head: int
+    asking: int
+    answering: int
+    labels: tuple[list[str], list[str]]  # of queries and keys
+    scaled: bool
+    shapes: dict[str, tuple[int, ...]]
+    query: Tensor  # (K,)
+    key: Tensor  # (K,) of the one that answers
+    products: Tensor  # (K,) their products, number by number
+    raw: Tensor  # (S,) q . k for every key
+    scores: Tensor  # (S,) divided by sqrt(d_head), if `scaled`
+    mask: Tensor  # (S,) 0 where allowed, -inf where not
+    exponentials: Tensor  # (S,) of masked scores less the largest, so that none overflows
+    weights: Tensor  # (S,)
+    values: Tensor  # (S, K)
+    output: Tensor  # (K,) O
+    joined: Tensor  # (H * K,) O of all heads
+    projected: Tensor  # (D,) W_O of it
+    residual: Tensor  # (D,) h
+    result: Tensor  # (D,) h' = h + W_O O
+    distance: float  # the largest difference between `projected` and what the layer itself gives,
+    largest: float  # and the largest number in that: float32 holds seven digits of it
+
+    @property
+    def relative(self) -> float:
+        """The distance as a share of the largest number, or of 1 if that is smaller."""
+        return self.distance / max(self.largest, 1.0)
+
+
+@torch.inference_mode()
+def steps(
+    scene: Scene, kind: Kind, layer: int, head: int, asking: int, answering: int, *, scaled: bool = True
+) -> Steps:
+    """Recompute what one head makes of one query; `scaled=False` leaves out the division by sqrt(d_head)."""
+    scene.check(layer, head, kind)
+    given, attention = scene.inputs(kind, layer), scene.module(kind, layer)
+    x, context = given.x[asking], given.context
+    d_head = attention.w_q.out_features // attention.heads
+    q = (attention.w_q.weight @ x + attention.w_q.bias).view(attention.heads, d_head)  # (H, K)
+    k, v = (
+        (context @ part.weight.T + part.bias).view(len(context), attention.heads, d_head).transpose(0, 1)
+        for part in (attention.w_k, attention.w_v)
+    )  # (H, S, K)
+    raw = (k @ q[:, :, None])[:, :, 0]  # (H, S)
+    scores = raw / math.sqrt(d_head) if scaled else raw
+    mask = causal_mask(len(context))[asking] if kind == "decoder" else torch.zeros(len(context))
+    exponentials = (scores + mask - (scores + mask).amax(dim=1, keepdim=True)).exp()
+    weights = exponentials / exponentials.sum(dim=1, keepdim=True)
+    outputs = (weights[:, None, :] @ v)[:, 0]  # (H, K)
+    projected = attention.w_o.weight @ outputs.flatten() + attention.w_o.bias
+    result, own = given.residual[asking] + projected, layer_output(scene, kind, layer)[asking]
+    return Steps(
+        kind=kind,
+        layer=layer,
+        head=head,
+        asking=asking,
+        answering=answering,
+        labels=scene.labels(kind),
+        scaled=scaled,
+        shapes=_shapes(scene, kind, layer),
+        query=q[head],
+        key=k[head, answering],
+        products=q[head] * k[head, answering],
+        raw=raw[head],
+        scores=scores[head],
+        mask=mask,
+        exponentials=exponentials[head],
+        weights=weights[head],
+        values=v[head],
+        output=outputs[head],
+        joined=outputs.flatten(),
+        projected=projected,
+        residual=given.residual[asking],
+        result=result,
+        distance=float((projected - own).abs().max()),
+        largest=float(own.abs().max()),
+    )
+
+
+@torch.inference_mode()
+def layer_output(scene: Scene, kind: Kind, layer: int) -> Tensor:
+    """MHA(LN(h)) by the layer itself, on the path by which it translates: (T, D)."""
+    given, attention = scene.inputs(kind, layer), scene.module(kind, layer)
+    keys_values = attention.keys_values(given.context[None]) if kind == "cross" else None
+    mask = causal_mask(len(given.x)) if kind == "decoder" else None
+    output: Tensor = attention(given.x[None], keys_values=keys_values, mask=mask)
+    return output[0]
+
+
+def _shapes(scene: Scene, kind: Kind, layer: int) -> dict[str, tuple[int, ...]]:
+    given, attention, trace = scene.inputs(kind, layer), scene.module(kind, layer), scene.attentions(kind)[layer]
+    d_head = attention.w_q.out_features // attention.heads
+    asks, answers = ("X", "X") if kind != "cross" else ("X (decoder)", "memory (encoder)")
+    found = {asks: tuple(given.x.shape), answers: tuple(given.context.shape)}
+    found |= {f"W_{letter} of a head": (d_head, given.x.size(1)) for letter in "QKV"}
+    found |= {letter: tuple(getattr(trace, letter).shape[2:]) for letter in ("Q", "K", "V", "S", "A", "O")}
+    return found | {"W_O": tuple(attention.w_o.weight.shape)}
+
+
+def entropy(weights: Tensor) -> float:
+    """How spread out a row of weights is, in bits: 0 for a single key."""
+    positive = weights[weights > 0]
+    return float(-(positive * positive.log2()).sum())
+
+
+def panels(found: Steps) -> list[Panel]:
+    """The walk from X to h', a panel a step."""
+    asks, answers = (labels[place] for labels, place in zip(found.labels, (found.asking, found.answering), strict=True))
+    keys = found.labels[1]
+    d_head = len(found.query)
+    divided = "divided by `sqrt(d_head)`" if found.scaled else "not divided"
+    without = (found.raw + found.mask).softmax(dim=0)
+    shown: list[Panel] = [
+        Prose(
+            f"{KINDS[found.kind].capitalize()}, layer {found.layer}, head {found.head}: “{asks}” asks, "
+            f"“{answers}” is one of "
+            f"{len(keys)} that answer."
+        ),
+        Table(
+            "1. Shapes",
+            ["what", "shape"],
+            [[name, " × ".join(map(str, shape))] for name, shape in found.shapes.items()],
+        ),
+        Vectors(
+            f"2. `q` of “{asks}”, `k` of “{answers}”, and their products, number by number",
+            ["q", "k", "q · k"],
+            torch.stack([found.query, found.key, found.products]).numpy(),
+        ),
+        Prose(
+            f"3. The {d_head} products sum to {number(float(found.products.sum()))}. Divided by sqrt({d_head}) = "
+            f"{number(math.sqrt(d_head))} "
+            f"that is {number(float(found.products.sum()) / math.sqrt(d_head))}."
+        ),
+        Table(
+            f"4. From scores to weights: scores are {divided}, masked, exponentiated, and divided by their sum "
+            f"({number(float(found.exponentials.sum()))})",
+            ["key", "q · k", "score", "mask", "exp(score − largest)", "weight"],
+            [
+                [
+                    label,
+                    *(
+                        float(row[place])
+                        for row in (found.raw, found.scores, found.mask, found.exponentials, found.weights)
+                    ),
+                ]
+                for place, label in enumerate(keys)
+            ],
+        ),
+        Bars(
+            "5. Weights with the division "
+            f"({entropy((found.raw / math.sqrt(d_head) + found.mask).softmax(dim=0)):.2f} bits) and without "
+            f"({entropy(without):.2f} bits): without it the row is sharper",
+            keys,
+            {
+                "divided by sqrt(d_head)": (found.raw / math.sqrt(d_head) + found.mask).softmax(dim=0).tolist(),
+                "not divided": without.tolist(),
+            },
+        ),
+        Vectors(
+            "6. Values times weights; their sum is `O`",
+            [*keys, "O"],
+            torch.cat([found.weights[:, None] * found.values, found.output[None]]).numpy(),
+        ),
+        Vectors(
+            "7. All heads joined and projected by `W_O`, and added to the state: `h' = h + W_O O`",
+            ["h", "W_O O", "h'"],
+            torch.stack([found.residual, found.projected, found.result]).numpy(),
+        ),
+        Prose(_verdict(found)),
+    ]
+    return shown
+
+
+def _verdict(found: Steps) -> str:
+    """How far the walk has come from what the model did."""
+    if found.scaled:
+        return (
+            f"Recomputed from the weights, the output `W_O O` is {found.distance:.1e} away from the layer's own "
+            "in the worst of its "
+            f"{len(found.result)} numbers; the largest of them is {number(found.largest)}, so that is "
+            f"{found.relative:.1e} of it."
+        )
+    return (
+        f"Without the division the output is up to {number(found.distance)} away from the layer's own: this is "
+        "not what the "
+        "model did, but what it would have done."
+    )

@@ -1,0 +1,261 @@
+"""Every view of the explorer, its numbers held against the model that they are read from."""
+
+import json
+import math
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from seq2seq.errors import UserError
+from seq2seq.insight import contexts, cost, example, geometry, masking, panels, sides, steps
+from seq2seq.insight.drawing import fragment, page
+from seq2seq.insight.figures import panels_png
+from seq2seq.insight.gallery import VIEWS, Question, answer
+from seq2seq.insight.recipe import STEPS
+from seq2seq.insight.scene import KINDS, Scene, stage
+from seq2seq.translation.translator import Translator
+
+SENTENCE = "The bank was crowded near the river."
+THIRTY = (
+    "The old man who lives near the river is reading a book about the black cat that his sister saw in the garden "
+    "of the big house near the station."
+)
+
+
+@pytest.fixture(scope="module")
+def scene(translator: Translator) -> Scene:
+    return stage(translator, SENTENCE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_head_of_every_layer_is_recomputed_to_within_a_hundred_thousandth(scene: Scene, kind: str) -> None:
+    for layer in range(len(scene.attentions(kind))):
+        for head in range(scene.model.config.heads):
+            found = steps.steps(scene, kind, layer, head, asking=2, answering=1)
+            assert found.relative < 1e-5
+            trace = scene.attentions(kind)[layer]
+            for own, other in ((found.query, trace.Q), (found.scores + found.mask, trace.S), (found.weights, trace.A)):
+                torch.testing.assert_close(own, other[0, head, 2], atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(found.output, trace.O[0, head, 2], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_walk_ends_at_the_state_that_the_block_goes_on_with(scene: Scene, kind: str) -> None:
+    found = steps.steps(scene, kind, 0, 0, asking=1, answering=0)
+    if kind == "encoder":
+        block = next(iter(scene.model.encoder))
+        h = scene.inputs(kind, 0).residual
+        h = h.clone()
+        h[1] = found.result
+        after = h + block.feed_forward(block.feed_forward_norm(h))
+        torch.testing.assert_close(after[1], scene.trace.encoder_states[1][0, 1], atol=1e-3, rtol=1e-4)
+    if kind == "cross":
+        block = next(iter(scene.model.decoder))
+        after = found.result + block.feed_forward(block.feed_forward_norm(found.result))
+        torch.testing.assert_close(after, scene.trace.decoder_states[1][0, 1], atol=1e-3, rtol=1e-4)
+    if kind == "decoder":
+        torch.testing.assert_close(found.result, scene.inputs("cross", 0).residual[1], atol=1e-4, rtol=1e-4)
+
+
+def test_without_the_division_the_row_is_sharper_and_the_output_another(scene: Scene) -> None:
+    with_it = steps.steps(scene, "encoder", 2, 1, 1, 2)
+    without = steps.steps(scene, "encoder", 2, 1, 1, 2, scaled=False)
+    assert steps.entropy(without.weights) < steps.entropy(with_it.weights)
+    assert without.distance > 1e-3
+    assert float(with_it.raw[2]) == pytest.approx(8 * float(with_it.scores[2]))  # d_head 64
+
+
+def test_the_mask_hides_later_pieces_in_the_walk(scene: Scene) -> None:
+    found = steps.steps(scene, "decoder", 0, 0, asking=1, answering=0)
+    assert found.mask.tolist()[:3] == [0.0, 0.0, -math.inf]
+    assert found.weights[2:].sum() == 0
+
+
+def test_entropy_is_in_bits() -> None:
+    assert steps.entropy(torch.tensor([0.25, 0.25, 0.25, 0.25])) == pytest.approx(2.0)
+    assert steps.entropy(torch.tensor([1.0, 0.0])) == 0
+
+
+def test_a_words_embedding_is_the_same_and_its_states_part(translator: Translator) -> None:
+    first, second = (stage(translator, text) for text in contexts.PAIRS["bank"])
+    found = contexts.contexts(first, second, "bank")
+    assert found.cosines[0] == pytest.approx(1.0, abs=1e-6)
+    assert found.cosines[-1] < 0.95
+    assert len(found.stages) == len(found.cosines) == 3 + translator.info.model.encoder_layers
+    assert found.translations == (first.sentence.text, second.sentence.text)
+    assert len(found.before) == len(found.after[0]) == contexts.NEIGHBOURS
+    assert "bank" not in [word for word, _ in found.before]
+
+
+def test_the_state_of_a_word_is_that_of_the_encoder(translator: Translator) -> None:
+    scene = stage(translator, SENTENCE)
+    again = contexts.contexts(scene, scene, "river")
+    assert again.cosines == pytest.approx([1.0] * len(again.cosines), abs=1e-5)
+
+
+@pytest.mark.parametrize("word", contexts.PAIRS)
+def test_the_pairs_have_their_word(translator: Translator, word: str) -> None:
+    first, second = contexts.PAIRS[word]
+    found = answer("contexts", Question(translator, first, word=word))
+    assert second in found[1].rows[1]
+
+
+def test_a_word_that_is_not_there_is_named(translator: Translator) -> None:
+    with pytest.raises(UserError, match="'mole' is not a word of 'The bank"):
+        answer("contexts", Question(translator, SENTENCE, word="mole", beside="A mole digs."))
+    with pytest.raises(UserError, match="--beside"):
+        answer("contexts", Question(translator, SENTENCE, word="river"))
+
+
+def test_the_projection_keeps_what_it_says(scene: Scene) -> None:
+    found = geometry.geometry(scene, "encoder", 3, 0, 1)
+    trace = scene.trace.encoder[3]
+    vectors = torch.cat([trace.Q[0, 0, 1:2], trace.K[0, 0], trace.V[0, 0], trace.O[0, 0, 1:2]])
+    places = torch.tensor([found.query, *found.keys, *found.values, found.output])
+    whole = (vectors - vectors.mean(dim=0)).square().sum()
+    assert found.kept == pytest.approx(float(places.square().sum() / whole), abs=1e-4)
+    assert sum(found.weights) == pytest.approx(1.0, abs=1e-5)
+    mixed = (torch.tensor(found.weights)[:, None] * torch.tensor(found.values)).sum(dim=0)
+    np.testing.assert_allclose(mixed.numpy(), found.output, atol=1e-3)  # the output is the mean of the values
+    assert len(found.words) == geometry.WORDS
+
+
+def test_a_cloud_in_three_dimensions_is_kept_whole() -> None:
+    vectors = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    assert geometry.principal(torch.cat([vectors, torch.zeros(20, 5)], dim=1))[2] == pytest.approx(1.0)
+
+
+def test_the_chapters_example_has_its_shapes_and_one_word_is_one_row() -> None:
+    found = example.example()
+    shapes = {name: shape for name, shape, _ in found.shapes}
+    assert shapes["E"] == (50_000, 128)
+    assert (shapes["X"], shapes["Q, K, V"], shapes["S"], shapes["O"]) == ((6, 128), (6, 64), (6, 6), (6, 64))
+    assert found.distance < 1e-5
+    assert [round(weight, 2) for weight in found.softmax] == [0.21, 0.14, 0.47, 0.05, 0.10, 0.03]
+
+
+def test_without_its_mask_a_layer_looks_ahead(scene: Scene) -> None:
+    found = masking.masking(scene, 1, 0)
+    assert np.triu(found.masked, k=1).max() == 0
+    assert found.looks_ahead > 0.01
+    np.testing.assert_allclose(found.unmasked.sum(axis=1), 1, atol=1e-5)
+    assert found.honest != found.cheating
+    score = sum(found.honest) / len(found.honest) ** scene.translator.info.decode.length_penalty
+    assert score == pytest.approx(scene.sentence.score, abs=1e-4)
+
+
+def test_a_decoder_with_all_masks_is_the_models(scene: Scene) -> None:
+    tgt = torch.tensor([[scene.translator.tokenizer.bos_id, *scene.sentence.target_ids[:-1]]])
+    with torch.inference_mode():
+        for layer in range(len(scene.model.decoder)):
+            _, weights = masking.decode_unmasked(scene.model, tgt[:, :1], scene.trace.memory, layer)
+            assert weights.shape[-2:] == (1, 1)  # a single piece has no future
+            torch.testing.assert_close(weights, torch.ones_like(weights))
+
+
+def test_the_three_attentions_stand_side_by_side(scene: Scene) -> None:
+    _, encoder, cross, decoder = sides.panels(scene, 1, None)
+    np.testing.assert_allclose(encoder.weights, scene.trace.encoder[1].A[0].mean(dim=0), atol=1e-6)
+    np.testing.assert_allclose(cross.weights, scene.trace.cross[1].A[0].mean(dim=0), atol=1e-6)
+    np.testing.assert_allclose(decoder.weights, scene.trace.decoder[1].A[0].mean(dim=0), atol=1e-6)
+
+
+def test_multiplications_are_counted_by_hand(translator: Translator) -> None:
+    assert cost.attention_products(3, 5, 64) == 2 * 3 * 5 * 64
+    config = translator.info.model.model_copy(
+        update={"d_model": 2, "heads": 1, "d_head": 2, "ffn": 3, "decoder_layers": 1}
+    )
+    # with the cache: 4*2*2 projections, 2*1*4*2 prefix, 2*2*2 cross, 2*1*5*2 source, 2*2*3 feed-forward, 2*7 output
+    assert cost.step_products(config, 7, prefix=4, source=5, cached=True) == 16 + 16 + 8 + 20 + 12 + 14
+    # without: four queries, 4 of each, and keys and values of the source anew
+    assert cost.step_products(config, 7, prefix=4, source=5, cached=False) == 64 + 64 + 32 + 80 + 40 + 48 + 14
+
+
+def test_cost_counts_the_sentence_at_hand_and_measures(scene: Scene) -> None:
+    found = cost.cost(scene)
+    place = found.lengths.index(found.own)
+    heads, width = scene.model.config.heads, scene.model.config.heads * scene.model.config.head_width
+    assert found.own == len(scene.sentence.source_tokens)
+    assert found.products[place] == 2 * found.own**2 * width
+    assert found.newest[place] == 2 * found.own * width
+    assert found.table[place] == 4 * heads * found.own**2
+    assert min(found.explicit + found.fused + found.cached + found.recomputed) > 0
+    assert found.recomputed[-1] > found.cached[-1]
+
+
+def test_the_recipe_names_places_that_are_there() -> None:
+    for step in STEPS:
+        path, name = step.place.split(" ")
+        assert path.split(":")[0].startswith("seq2seq/")
+        assert name == step.function.__qualname__
+    assert "softmax" in next(
+        panel.text for panel in answer("recipe", None) if "attend" in getattr(panel, "caption", "")
+    )
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_text_json_and_a_page(translator: Translator, scene: Scene, view: str) -> None:
+    found = answer(view, Question(translator, SENTENCE, word="bank", kept=scene))
+    assert len(panels.as_text(found).splitlines()) > 5
+    values = json.loads(panels.as_json(view, found))
+    assert values["view"] == view
+    assert len(values["panels"]) == len(found)
+    html = page(VIEWS[view].title, found).decode()
+    assert html.count("<figure") + html.count("<details") >= 1
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    assert '"nan"' not in panels.as_json(view, found).decode()
+
+
+@pytest.mark.parametrize("view", [view for view in VIEWS if view != "recipe"])
+def test_every_view_with_a_picture_has_one(translator: Translator, scene: Scene, view: str) -> None:
+    found = answer(view, Question(translator, SENTENCE, word="bank", kept=scene))
+    assert panels_png(found, view).startswith(b"\x89PNG")
+
+
+def test_a_view_of_text_alone_has_no_picture(translator: Translator) -> None:
+    with pytest.raises(UserError, match="no picture"):
+        panels_png(answer("recipe", Question(translator, SENTENCE)), "the recipe")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_of_thirty_words_takes_less_than_a_second(translator: Translator, view: str) -> None:
+    assert len(THIRTY.split()) == 30
+    kept, beside = stage(translator, THIRTY), "He went to the river."
+    asked = Question(translator, THIRTY, word="river", beside=beside, kept=kept)
+    answer(view, asked)  # warm
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        fragment(answer(view, asked))
+        times.append(time.perf_counter() - started)
+    assert min(times) < 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"layer": 99}, "layer 99 is not one of"),
+        ({"head": 99}, "head 99 is not one of"),
+        ({"word": "zebra"}, "'zebra' is none of the pieces"),
+        ({"word": 99}, "piece 99 is not one of"),
+        ({"text": "Two. Sentences."}, "exactly one sentence"),
+    ],
+)
+def test_what_is_not_there_is_named(translator: Translator, changes: dict[str, object], says: str) -> None:
+    asked = {"text": SENTENCE, "word": "bank"} | changes
+    with pytest.raises(UserError, match=says):
+        answer("steps", Question(translator, **asked))
+
+
+def test_an_unknown_view_is_named(translator: Translator) -> None:
+    with pytest.raises(UserError, match="view 'nothing' is not one of encoder, decoder, cross, contexts"):
+        answer("nothing", Question(translator, SENTENCE))
+
+
+@pytest.mark.parametrize(
+    ("word", "place"), [("bank", 1), ("▁bank", 1), ("3", 3), (4, 4), ("Crowded", 3), (None, 0), ("rivers", 6)]
+)
+def test_a_piece_is_named_by_its_text_or_its_number(scene: Scene, word: str | int | None, place: int) -> None:
+    assert scene.place(word, "encoder") == place
