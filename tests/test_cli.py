@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from seq2seq.cli import build_parser, main
+from seq2seq.commands import inspect
+from seq2seq.insight.gallery import VIEWS
 from seq2seq.translation.translator import Translator
 
 COMMANDS = ("train", "data", "translate", "evaluate", "score", "average", "export", "inspect", "demo")
@@ -139,6 +141,10 @@ def test_a_failure_on_the_way_leaves_no_output_file(tmp_path: Path, capsys: Capt
         (["inspect", "One. Two.", "--output", "map.json"], "exactly one sentence"),
         (["inspect", "Hi.", "--layer", "99"], "layer 99"),
         (["inspect", "Hi.", "--view", "side"], "view 'side'"),
+        (["inspect", "Hi.", "--view", "steps", "--word", "zebra"], "'zebra' is none of the pieces"),
+        (["inspect", "Hi.", "--view", "contexts", "--word", "hi"], "a second sentence with 'hi' is needed: --beside"),
+        (["inspect", "Hi.", "--view", "decoding", "--beam-size", "50"], "beam size 50"),
+        (["inspect", "Hi.", "--view", "recipe", "--output", "recipe.png"], "no picture"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_status_1(
@@ -249,6 +255,22 @@ def test_inspect_writes_json_picture_and_page(tmp_path: Path, translator: Transl
     page = (tmp_path / "map.html").read_text(encoding="utf-8")
     assert "<sleeps>" not in page
     assert "&lt;" in page
+
+
+def test_inspect_has_every_view_of_the_explorer(tmp_path: Path, capsys: Captured) -> None:
+    assert tuple(VIEWS) == inspect.EXPLORER
+    text = "The bank <was> crowded near the river."
+    asked = ["--view", "decoding", "--beam-size", "2", "--step", "1", "--force", "rive"]
+    for ending in ("json", "png", "html"):
+        assert main(["inspect", text, *asked, "--output", str(tmp_path / f"tree.{ending}")]) == 0
+    values = json.loads((tmp_path / "tree.json").read_text(encoding="utf-8"))
+    assert "rive" in values["panels"][1]["rows"][0][-1]
+    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "tree.html").read_text(encoding="utf-8")
+    assert "<was>" not in page
+    capsys.readouterr()
+    assert main(["inspect", text, "--view", "steps", "--kind", "cross", "--word", "2", "--unscaled"]) == 0
+    assert "what it would have done" in capsys.readouterr().out
 
 
 def test_average_writes_a_model_that_translates(tmp_path: Path, capsys: Captured) -> None:

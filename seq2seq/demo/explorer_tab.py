@@ -208,17 +208,9 @@ def _numbers(count: int, mean: bool = False) -> list[tuple[str, int]]:
     return [("mean", MEAN)] * mean + [(str(number), number) for number in range(count)]
 
 
-TAKEN = {"asking": "word", "answering": "key"}  # controls that a view takes under another name; "word" means two things
-
-
 def visible(name: str, view: str) -> bool:
     """Whether a view takes a control."""
-    takes = VIEWS[view].takes
-    if name in ("word", "beside"):
-        return "beside" in takes
-    if name == "asking" and "beside" in takes:
-        return False
-    return name == "view" or TAKEN.get(name, name) in takes
+    return name == "view" or name in VIEWS[view].takes
 
 
 def updates(asked: Asked, found: Asked, scene: Scene | None) -> list[Any]:

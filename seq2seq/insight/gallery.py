@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from seq2seq.errors import UserError
-from seq2seq.insight import contexts, cost, decoding, example, geometry, heads, masking, recipe, sides, steps
-from seq2seq.insight.panels import Panel
+from seq2seq.insight import contexts, cost, decoding, drawing, example, geometry, heads, masking, recipe, sides, steps
+from seq2seq.insight.panels import Panel, as_text
 from seq2seq.insight.scene import KINDS, Kind, Scene, stage
 from seq2seq.translation.translator import Translator
 
@@ -43,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True)
 class View:
-    """One view: what it is called on the page, which controls it takes, and how it answers."""
+    """One view: what it is called on the page, which of the page's controls it takes, and how it answers."""
 
     title: str
     takes: frozenset[str]
@@ -97,8 +98,10 @@ def _decoding(asked: Question) -> list[Panel]:
 
 VIEWS: dict[str, View] = {
     "contexts": View("Static against contextual", frozenset({"beside", "word"}), _contexts),
-    "geometry": View("Geometry", frozenset({"kind", "layer", "head", "word"}), _geometry),
-    "steps": View("q, k, v step by step", frozenset({"kind", "layer", "head", "word", "key", "scaled"}), _steps),
+    "geometry": View("Geometry", frozenset({"kind", "layer", "head", "asking"}), _geometry),
+    "steps": View(
+        "q, k, v step by step", frozenset({"kind", "layer", "head", "asking", "answering", "scaled"}), _steps
+    ),
     "example": View("The chapter's worked example", frozenset(), lambda asked: example.panels(example.example())),
     "sides": View(
         "Self- and cross-attention",
@@ -111,6 +114,25 @@ VIEWS: dict[str, View] = {
     "cost": View("Cost", frozenset(), lambda asked: cost.panels(cost.cost(asked.scene))),
     "recipe": View("Numeric recipe and sources", frozenset(), lambda asked: recipe.panels()),
 }
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A view that has been answered: its panels are the data; a notebook shows it as it stands on the page."""
+
+    name: str
+    panels: list[Panel]
+
+    def __str__(self) -> str:
+        return as_text(self.panels)
+
+    def _repr_html_(self) -> str:
+        return f"<style>{drawing.style()}</style>{drawing.fragment(self.panels)}<script>{drawing.script()}</script>"
+
+
+def explore(translator: Translator, text: str, view: str, **asked: Any) -> Exhibit:
+    """Answer a view of a text of one sentence; further settings are those of Question."""
+    return Exhibit(view, answer(view, Question(translator, text, **asked)))
 
 
 def answer(name: str, asked: Question) -> list[Panel]:

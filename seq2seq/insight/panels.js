@@ -1,6 +1,8 @@
 // Turns clouds of points and enlarges small maps. The listeners sit on the document, so that they also serve panels
 // that are put on the page later.
 (() => {
+  if (document.panelsListen) return; // a notebook has this script once for each view
+  document.panelsListen = true;
   const RADIANS = 0.01; // a pixel of dragging
   const ARROW = 0.12; // radians a key press
   let held = null; // the cloud that is being dragged, and where the pointer was
