@@ -190,6 +190,10 @@ def test_the_recipe_names_places_that_are_there() -> None:
         path, name = step.place.split(" ")
         assert path.split(":")[0].startswith("seq2seq/")
         assert name == step.function.__qualname__
+    found = answer("recipe", None)
+    anchors = {panel.anchor for panel in found if isinstance(panel, panels.Code)}
+    linked = {cell.anchor for row in found[1].rows for cell in row if isinstance(cell, panels.Link)}
+    assert linked <= anchors  # each section of docs/attention.md that a step names is there
     assert "softmax" in next(
         panel.text for panel in answer("recipe", None) if "attend" in getattr(panel, "caption", "")
     )

@@ -91,7 +91,7 @@ def _explore(options: argparse.Namespace, form: str) -> bytes:
     """A view of the explorer."""
     from seq2seq.insight import drawing, panels
     from seq2seq.insight.figures import panels_png
-    from seq2seq.insight.gallery import VIEWS, Question, answer
+    from seq2seq.insight.gallery import VIEWS, Question, answer, sources
     from seq2seq.translation.translator import Translator
 
     found = answer(
@@ -116,7 +116,7 @@ def _explore(options: argparse.Namespace, form: str) -> bytes:
     title = f"{VIEWS[options.view].title}: {options.text}"
     writers: dict[str, Callable[[], bytes]] = {
         "": lambda: panels.as_text(found).encode(),
-        ".html": lambda: drawing.page(title, found),
+        ".html": lambda: drawing.page(title, [*found, *sources(options.view)]),
         ".png": lambda: panels_png(found, title),
         ".json": lambda: panels.as_json(options.view, found),
     }

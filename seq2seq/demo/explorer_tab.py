@@ -15,7 +15,7 @@ from seq2seq.errors import UserError
 from seq2seq.insight.contexts import PAIRS
 from seq2seq.insight.decoding import WIDEST
 from seq2seq.insight.drawing import fragment
-from seq2seq.insight.gallery import VIEWS, Question, answer
+from seq2seq.insight.gallery import VIEWS, Question, answer, sources
 from seq2seq.insight.scene import KINDS, Kind, Scene, stage
 from seq2seq.translation.translator import Translator
 
@@ -118,7 +118,7 @@ def look(translator: Translator, text: str, asked: Asked, kept: Scene | None) ->
     text = text.strip()
     scene = kept if kept is not None and kept.sentence.source == text else stage(translator, text)
     asked = fitted(asked, scene)
-    return scene, asked, fragment(answer(asked.view, question(translator, text, asked, scene)))
+    return scene, asked, fragment([*answer(asked.view, question(translator, text, asked, scene)), *sources(asked.view)])
 
 
 def build(translator: Translator) -> tuple[gr.Textbox, Callable[[Any], None]]:

@@ -16,6 +16,7 @@ from seq2seq.insight.panels import (
     Cloud,
     Code,
     Lines,
+    Link,
     Panel,
     Prose,
     SmallMaps,
@@ -58,7 +59,7 @@ def _panel(panel: Panel) -> str:
             return heatmap_fragment(panel)
         case Code():
             code = f"<pre><code>{escape(panel.text)}</code></pre>"
-            return f"<details><summary>{escape(panel.caption)}</summary>{code}</details>"
+            return f'<details id="{escape(panel.anchor)}"><summary>{escape(panel.caption)}</summary>{code}</details>'
         case _:
             return _figure(panel.caption, *_picture(panel))
 
@@ -104,6 +105,8 @@ def _table(table: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
+    if isinstance(cell, Link):
+        return f'<td><a href="#{escape(cell.anchor)}">{escape(cell.text)}</a></td>'
     if isinstance(cell, str):
         return f"<td>{_prose(cell)}</td>"
     return f'<td class="number">{cell_text(cell)}</td>'

@@ -47,7 +47,8 @@ class View:
     """One view: what it is called on the page, which of the page's controls it takes, and how it answers."""
 
     title: str
-    takes: frozenset[str]
+    takes: set[str]
+    sections: tuple[str, ...]  # of docs/attention.md
     answer: Callable[[Question], list[Panel]]
 
 
@@ -97,23 +98,41 @@ def _decoding(asked: Question) -> list[Panel]:
 
 
 VIEWS: dict[str, View] = {
-    "contexts": View("Static against contextual", frozenset({"beside", "word"}), _contexts),
-    "geometry": View("Geometry", frozenset({"kind", "layer", "head", "asking"}), _geometry),
-    "steps": View(
-        "q, k, v step by step", frozenset({"kind", "layer", "head", "asking", "answering", "scaled"}), _steps
+    "contexts": View(
+        "Static against contextual", {"beside", "word"}, ("Embedding and position", "Residual"), _contexts
     ),
-    "example": View("The chapter's worked example", frozenset(), lambda asked: example.panels(example.example())),
+    "geometry": View(
+        "Geometry", {"kind", "layer", "head", "asking"}, ("Query, key, value", "Scores and weights"), _geometry
+    ),
+    "steps": View(
+        "q, k, v step by step",
+        {"kind", "layer", "head", "asking", "answering", "scaled"},
+        ("Query, key, value", "Scores and weights", "Masks", "Heads", "Residual"),
+        _steps,
+    ),
+    "example": View(
+        "The chapter's worked example",
+        set(),
+        ("Query, key, value", "Scores and weights"),
+        lambda asked: example.panels(example.example()),
+    ),
     "sides": View(
         "Self- and cross-attention",
-        frozenset({"layer", "head"}),
+        {"layer", "head"},
+        ("Query, key, value", "Residual"),
         lambda asked: sides.panels(asked.scene, asked.layer_of("cross"), asked.head),
     ),
-    "mask": View("Causal mask", frozenset({"layer", "head"}), _masking),
-    "heads": View("Heads", frozenset(), _heads),
-    "decoding": View("Decoding", frozenset({"beam_size", "until", "step", "force", "forbid"}), _decoding),
-    "cost": View("Cost", frozenset(), lambda asked: cost.panels(cost.cost(asked.scene))),
-    "recipe": View("Numeric recipe and sources", frozenset(), lambda asked: recipe.panels()),
+    "mask": View("Causal mask", {"layer", "head"}, ("Masks",), _masking),
+    "heads": View("Heads", set(), ("Heads",), _heads),
+    "decoding": View("Decoding", {"beam_size", "until", "step", "force", "forbid"}, ("Search", "Cache"), _decoding),
+    "cost": View("Cost", set(), ("Cache", "Scores and weights"), lambda asked: cost.panels(cost.cost(asked.scene))),
+    "recipe": View("Numeric recipe and sources", set(), (), lambda asked: recipe.panels()),
 }
+
+
+def sources(view: str) -> list[Panel]:
+    """Equations and functions behind a view, for the end of its page."""
+    return recipe.sources(VIEWS[view].sections) if VIEWS[view].sections else []
 
 
 @dataclass(frozen=True)
@@ -127,7 +146,8 @@ class Exhibit:
         return as_text(self.panels)
 
     def _repr_html_(self) -> str:
-        return f"<style>{drawing.style()}</style>{drawing.fragment(self.panels)}<script>{drawing.script()}</script>"
+        shown = drawing.fragment([*self.panels, *sources(self.name)])
+        return f"<style>{drawing.style()}</style>{shown}<script>{drawing.script()}</script>"
 
 
 def explore(translator: Translator, text: str, view: str, **asked: Any) -> Exhibit:

@@ -45,6 +45,16 @@
   });
 
   document.addEventListener("click", (event) => {
+    const link = event.target.closest?.('.panels a[href^="#"]');
+    if (!link) return;
+    event.preventDefault(); // or Gradio takes it for another page
+    const code = document.getElementById(link.getAttribute("href").slice(1));
+    code.open = true;
+    code.querySelector("summary").focus();
+    code.scrollIntoView({ block: "start" });
+  });
+
+  document.addEventListener("click", (event) => {
     const map = event.target.closest?.(".small-map");
     if (!map) return;
     const large = map.getAttribute("aria-expanded") !== "true";

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from seq2seq.insight.heatmap import HeatMap
 
-Cell = str | int | float
+
+@dataclass(frozen=True)
+class Link:
+    """A cell that leads to a panel of code."""
+
+    text: str
+    anchor: str
+
+
+Cell = str | int | float | Link
 SHOWN = 8  # numbers of a vector in a terminal
 
 
@@ -113,10 +122,11 @@ class Tree:
 
 @dataclass(frozen=True)
 class Code:
-    """A function as it stands in the project."""
+    """A function or a page of the docs as it stands in the project; links lead to its anchor."""
 
     caption: str
     text: str
+    anchor: str
 
 
 Panel = Prose | Table | HeatMap | Vectors | Bars | Lines | Cloud | SmallMaps | Tree | Code
@@ -135,6 +145,8 @@ def number(value: float) -> str:
 
 def cell_text(cell: Cell) -> str:
     """A cell as it is read."""
+    if isinstance(cell, Link):
+        return cell.text
     if isinstance(cell, int):
         return f"{cell:,}"
     return cell if isinstance(cell, str) else number(cell)

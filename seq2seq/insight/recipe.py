@@ -1,17 +1,22 @@
 """The numeric recipe (section 14 and others): each step, its equation, and the function that computes it."""
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import seq2seq
-from seq2seq.insight.panels import Code, Panel, Prose, Table
+from seq2seq.insight.panels import Code, Link, Panel, Prose, Table
 from seq2seq.model import AttentionTrace, KVCache, MultiHeadAttention, Transformer, attend, attend_fused
 from seq2seq.model.attention import causal_mask, padding_mask
 from seq2seq.model.blocks import DecoderBlock, EncoderBlock, FeedForward, sinusoids
 from seq2seq.translation.search import beam_search
+
+ROOT = Path(seq2seq.__file__).resolve().parents[1]
+PAGE = ROOT / "docs/attention.md"
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,8 @@ class Step:
     def place(self) -> str:
         """File, line and name of the function, as an editor opens it."""
         path = Path(inspect.getsourcefile(self.function) or "").resolve()
-        root = Path(seq2seq.__file__).resolve().parents[1]
         line = inspect.getsourcelines(self.function)[1]
-        return f"{path.relative_to(root).as_posix()}:{line} {self.function.__qualname__}"
+        return f"{path.relative_to(ROOT).as_posix()}:{line} {self.function.__qualname__}"
 
 
 STEPS = (
@@ -50,17 +54,37 @@ STEPS = (
 )  # fmt: skip
 
 
+@cache
+def sections() -> dict[str, str]:
+    """The sections of docs/attention.md by name; none where the package was installed without its docs."""
+    if not PAGE.is_file():
+        return {}
+    parts = re.split(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
 def panels() -> list[Panel]:
-    """All steps, and the code of each."""
-    return [
-        Prose(
-            "Every number on these pages is computed by one of these functions; the equations are explained in "
-            "`docs/attention.md`."
-        ),
-        Table(
-            "Equation and function of each step",
-            ["section of docs/attention.md", "step", "equation", "function"],
-            [[step.section, step.name, f"`{step.equation}`", f"`{step.place}`"] for step in STEPS],
-        ),
-        *(Code(step.place, inspect.cleandoc("\n" + inspect.getsource(step.function))) for step in STEPS),
-    ]
+    """All steps, the section that explains each, and its code."""
+    said = "Every number on these pages is computed by one of these functions. Equations and functions open below."
+    return [Prose(said), *sources(tuple(dict.fromkeys(step.section for step in STEPS)))]
+
+
+def sources(names: Sequence[str]) -> list[Panel]:
+    """The steps of some sections of docs/attention.md as a table with links, then these sections and the code."""
+    chosen = [step for step in STEPS if step.section in names]
+    table = Table(
+        "Where this is computed, and explained",
+        ["step", "equation", "section of docs/attention.md", "function"],
+        [[step.name, f"`{step.equation}`", _link(step.section), _link(step.place)] for step in chosen],
+    )
+    texts = [(f"docs/attention.md: {name}", sections()[name], name) for name in names if name in sections()]
+    texts += [(step.place, inspect.cleandoc("\n" + inspect.getsource(step.function)), step.place) for step in chosen]
+    return [table, *(Code(caption, text, _anchor(name)) for caption, text, name in texts)]
+
+
+def _link(name: str) -> Link:
+    return Link(name, _anchor(name))
+
+
+def _anchor(name: str) -> str:
+    return "recipe-" + re.sub(r"\W+", "-", name.casefold()).strip("-")

@@ -178,10 +178,20 @@ def test_cost_and_recipe_are_shown(explore, scene):
     width = scene.model.config.heads * scene.model.config.head_width
     counted = next(row for row in table(page, "by length") if "this sentence" in row[0])
     assert counted[1] == f"{2 * own**2 * width:,}"
+    page.locator("#view a", has_text="attend_fused").click()
+    expect(page.locator("#view details", has_text="def attend_fused").locator("pre")).to_be_visible()
     choose(page, "recipe")
-    code = page.locator("#view details", has_text="def attend(")
-    code.first.locator("summary").click()
-    expect(code.first).to_contain_text("softmax")
+    expect(page.locator("#view details")).to_have_count(22)
+    link = page.locator("#view a", has_text=" attend").first
+    link.click()
+    code = page.locator("#view details", has_text="def attend(").first
+    expect(code.locator("pre")).to_be_visible()
+    expect(code).to_contain_text("softmax")
+    expect(code).to_be_in_viewport()
+    page.locator("#view a", has_text="Scores and weights").first.click()
+    expect(
+        page.locator("#view details", has_text="docs/attention.md: Scores and weights").locator("pre")
+    ).to_be_visible()
 
 
 def test_a_sentence_of_the_visitors_goes_along(visit):
