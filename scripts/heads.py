@@ -5,6 +5,7 @@ python scripts/heads.py --model en-fr --dataset tatoeba --split test
 
 import argparse
 import sys
+from functools import partial
 
 from tqdm import tqdm
 
@@ -35,10 +36,9 @@ def run() -> None:
     translator = Translator.from_pretrained(folder)
     data = DataConfig(dataset=options.dataset, source=translator.info.source, target=translator.info.target)
     examples = group_references(load_split(data, options.split))[: options.limit]
-    config = translator.info.model
-    heads = (config.encoder_layers + 2 * config.decoder_layers) * config.heads
-    name = f"the {options.split} split of {options.dataset}"
-    *_, found = tqdm(survey(translator, examples, name), total=heads, unit="head", disable=None)
+    part = "" if options.limit is None else f"the first {options.limit} sentences of "
+    name = f"{part}the {options.split} split of {options.dataset}"
+    found = survey(translator, examples, name, partial(tqdm, unit="head", disable=None))
     write_file(folder / HEADS, [(found.model_dump_json(indent=1) + "\n").encode()])
     print(folder / HEADS)
 

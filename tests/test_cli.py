@@ -142,7 +142,7 @@ def test_a_failure_on_the_way_leaves_no_output_file(tmp_path: Path, capsys: Capt
         (["inspect", "Hi.", "--layer", "99"], "layer 99"),
         (["inspect", "Hi.", "--view", "side"], "view 'side'"),
         (["inspect", "Hi.", "--view", "steps", "--word", "zebra"], "'zebra' is none of the pieces"),
-        (["inspect", "Hi.", "--view", "contexts", "--word", "hi"], "a second sentence with 'hi' is needed: --beside"),
+        (["inspect", "Hi.", "--view", "contexts", "--word", "ho"], "'ho' is not a word of 'Hi.'"),
         (["inspect", "Hi.", "--view", "decoding", "--beam-size", "50"], "beam size 50"),
         (["inspect", "Hi.", "--view", "recipe", "--output", "recipe.png"], "no picture"),
     ],
@@ -260,7 +260,7 @@ def test_inspect_writes_json_picture_and_page(tmp_path: Path, translator: Transl
 def test_inspect_has_every_view_of_the_explorer(tmp_path: Path, capsys: Captured) -> None:
     assert tuple(VIEWS) == inspect.EXPLORER
     text = "The bank <was> crowded near the river."
-    asked = ["--view", "decoding", "--beam-size", "2", "--step", "1", "--force", "rive"]
+    asked = ["--view", "decoding", "--beam-size", "2", "--force", "1=rive"]
     for ending in ("json", "png", "html"):
         assert main(["inspect", text, *asked, "--output", str(tmp_path / f"tree.{ending}")]) == 0
     values = json.loads((tmp_path / "tree.json").read_text(encoding="utf-8"))

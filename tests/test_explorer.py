@@ -3,17 +3,19 @@
 import json
 import math
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from small import saved_model
 
 from seq2seq.errors import UserError
 from seq2seq.insight import contexts, cost, example, geometry, masking, panels, sides, steps
 from seq2seq.insight.drawing import fragment, page
 from seq2seq.insight.figures import panels_png
-from seq2seq.insight.gallery import VIEWS, Question, answer
-from seq2seq.insight.recipe import STEPS
+from seq2seq.insight.gallery import VIEWS, Question, answer, explore, sources
+from seq2seq.insight.recipe import STEPS, place_of
 from seq2seq.insight.scene import KINDS, Scene, stage
 from seq2seq.translation.translator import Translator
 
@@ -105,8 +107,18 @@ def test_the_pairs_have_their_word(translator: Translator, word: str) -> None:
 def test_a_word_that_is_not_there_is_named(translator: Translator) -> None:
     with pytest.raises(UserError, match="'mole' is not a word of 'The bank"):
         answer("contexts", Question(translator, SENTENCE, word="mole", beside="A mole digs."))
-    with pytest.raises(UserError, match="--beside"):
-        answer("contexts", Question(translator, SENTENCE, word="river"))
+
+
+def test_without_a_second_sentence_a_word_is_held_against_itself_alone(translator: Translator) -> None:
+    found = answer("contexts", Question(translator, SENTENCE, word="river", beside=""))
+    assert found[1].rows[1][0] == "river"
+
+
+def test_neighbours_of_two_spellings_have_a_column_each(translator: Translator) -> None:
+    first, second = stage(translator, "The Bank is old."), stage(translator, "The bank is old.")
+    found = contexts.contexts(first, second, "bank")
+    assert found.cosines[0] < 0.999
+    assert contexts.panels(found)[-1].head[:2] == ["before, in the first", "before, in the second"]
 
 
 def test_the_projection_keeps_what_it_says(scene: Scene) -> None:
@@ -146,13 +158,14 @@ def test_without_its_mask_a_layer_looks_ahead(scene: Scene) -> None:
     assert score == pytest.approx(scene.sentence.score, abs=1e-4)
 
 
-def test_a_decoder_with_all_masks_is_the_models(scene: Scene) -> None:
+def test_only_the_chosen_layer_loses_its_mask(scene: Scene) -> None:
     tgt = torch.tensor([[scene.translator.tokenizer.bos_id, *scene.sentence.target_ids[:-1]]])
+    last = len(scene.model.decoder) - 1
     with torch.inference_mode():
-        for layer in range(len(scene.model.decoder)):
-            _, weights = masking.decode_unmasked(scene.model, tgt[:, :1], scene.trace.memory, layer)
-            assert weights.shape[-2:] == (1, 1)  # a single piece has no future
-            torch.testing.assert_close(weights, torch.ones_like(weights))
+        _, weights = masking.decode_unmasked(scene.model, tgt, scene.trace.memory, last)
+        trace = scene.trace.decoder[last]
+        free = (trace.Q @ trace.K.transpose(-2, -1) / trace.Q.size(-1) ** 0.5).softmax(dim=-1)
+    torch.testing.assert_close(weights, free, atol=1e-4, rtol=1e-4)  # so the layers below were as they are
 
 
 def test_the_three_attentions_stand_side_by_side(scene: Scene) -> None:
@@ -169,6 +182,8 @@ def test_multiplications_are_counted_by_hand(translator: Translator) -> None:
     )
     # with the cache: 4*2*2 projections, 2*1*4*2 prefix, 2*2*2 cross, 2*1*5*2 source, 2*2*3 feed-forward, 2*7 output
     assert cost.step_products(config, 7, prefix=4, source=5, cached=True) == 16 + 16 + 8 + 20 + 12 + 14
+    # at the first step keys and values of the source are made: 2*5*2*2
+    assert cost.step_products(config, 7, prefix=1, source=5, cached=True) == 16 + 4 + 8 + 20 + 12 + 14 + 40
     # without: four queries, 4 of each, and keys and values of the source anew
     assert cost.step_products(config, 7, prefix=4, source=5, cached=False) == 64 + 64 + 32 + 80 + 40 + 48 + 14
 
@@ -187,7 +202,7 @@ def test_cost_counts_the_sentence_at_hand_and_measures(scene: Scene) -> None:
 
 def test_the_recipe_names_places_that_are_there() -> None:
     for step in STEPS:
-        path, name = step.place.split(" ")
+        path, name = place_of(step.function).split(" ")
         assert path.split(":")[0].startswith("seq2seq/")
         assert name == step.function.__qualname__
     found = answer("recipe", None)
@@ -203,13 +218,13 @@ def test_the_recipe_names_places_that_are_there() -> None:
 def test_every_view_is_text_json_and_a_page(translator: Translator, scene: Scene, view: str) -> None:
     found = answer(view, Question(translator, SENTENCE, word="bank", kept=scene))
     assert len(panels.as_text(found).splitlines()) > 5
-    values = json.loads(panels.as_json(view, found))
-    assert values["view"] == view
+    values = json.loads(panels.as_json(view, SENTENCE, found))
+    assert (values["view"], values["title"]) == (view, SENTENCE)
     assert len(values["panels"]) == len(found)
-    html = page(VIEWS[view].title, found).decode()
+    html = page(VIEWS[view].title, [*found, *sources(view)]).decode()
     assert html.count("<figure") + html.count("<details") >= 1
     assert "http://" not in html.replace("http://www.w3.org", "")
-    assert '"nan"' not in panels.as_json(view, found).decode()
+    assert '"nan"' not in panels.as_json(view, SENTENCE, found).decode()
 
 
 @pytest.mark.parametrize("view", [view for view in VIEWS if view != "recipe"])
@@ -226,13 +241,12 @@ def test_a_view_of_text_alone_has_no_picture(translator: Translator) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_of_thirty_words_takes_less_than_a_second(translator: Translator, view: str) -> None:
     assert len(THIRTY.split()) == 30
-    kept, beside = stage(translator, THIRTY), "He went to the river."
-    asked = Question(translator, THIRTY, word="river", beside=beside, kept=kept)
+    asked = Question(translator, THIRTY, word="river", beside="He went to the river.", kept=stage(translator, THIRTY))
     answer(view, asked)  # warm
     times = []
-    for _ in range(3):
+    for _ in range(5):
         started = time.perf_counter()
-        fragment(answer(view, asked))
+        fragment([*answer(view, asked), *sources(view)])
         times.append(time.perf_counter() - started)
     assert min(times) < 1
 
@@ -243,7 +257,11 @@ def test_a_view_of_thirty_words_takes_less_than_a_second(translator: Translator,
         ({"layer": 99}, "layer 99 is not one of"),
         ({"head": 99}, "head 99 is not one of"),
         ({"word": "zebra"}, "'zebra' is none of the pieces"),
+        ({"word": "theatre"}, "'theatre' is none of the pieces"),
+        ({"word": "rivers"}, "'rivers' is none of the pieces"),
+        ({"word": "²"}, "'²' is none of the pieces"),
         ({"word": 99}, "piece 99 is not one of"),
+        ({"text": ""}, "exactly one sentence"),
         ({"text": "Two. Sentences."}, "exactly one sentence"),
     ],
 )
@@ -259,7 +277,70 @@ def test_an_unknown_view_is_named(translator: Translator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "place"), [("bank", 1), ("▁bank", 1), ("3", 3), (4, 4), ("Crowded", 3), (None, 0), ("rivers", 6)]
+    ("word", "place"), [("bank", 1), ("▁bank", 1), ("3", 3), (4, 4), ("Crowded", 3), (None, 0), ("river", 6)]
 )
 def test_a_piece_is_named_by_its_text_or_its_number(scene: Scene, word: str | int | None, place: int) -> None:
     assert scene.place(word, "encoder") == place
+
+
+def test_a_word_of_several_pieces_means_its_first(scene: Scene) -> None:
+    word = next(
+        word
+        for word, pieces in zip(scene.sentence.target_words, scene.sentence._target.pieces, strict=True)
+        if len(pieces) > 1
+    )
+    place = scene.place(word, "cross")
+    assert word.startswith(scene.sentence.target_tokens[place].removeprefix("▁"))
+    assert scene.place(word, "decoder") == place + 1  # where it has been read
+
+
+def test_a_word_that_may_not_be_seen_is_said_to_be_hidden(scene: Scene) -> None:
+    shown = steps.panels(steps.steps(scene, "decoder", 1, 0, asking=1, answering=4))[0].text
+    assert "2 of 11 pieces may answer" in shown
+    assert "the mask hides" in shown
+
+
+def test_the_geometry_of_the_decoder_holds_what_may_be_seen(scene: Scene) -> None:
+    found = geometry.geometry(scene, "decoder", 1, 0, asking=2)
+    assert len(found.keys) == len(found.values) == len(found.weights) == 3
+    assert sum(found.weights) == pytest.approx(1, abs=1e-5)
+
+
+def test_heads_of_one_number_have_a_picture_too() -> None:
+    _, axes, kept = geometry.principal(torch.tensor([[1.0], [2.0], [4.0]]))
+    assert axes.shape == (1, 3)
+    assert kept == pytest.approx(1)
+
+
+def test_an_exhibit_says_what_it_is_of(translator: Translator) -> None:
+    found = explore(translator, SENTENCE, "sides", layer=1)
+    title = f"Self- and cross-attention: {SENTENCE} → {translator.translate(SENTENCE).text}"
+    assert found.title == title
+    assert json.loads(found.json())["title"] == title
+    assert found.png().startswith(b"\x89PNG")
+    assert b"docs/attention.md" in found.html()
+    assert explore(translator, SENTENCE, "recipe").title == VIEWS["recipe"].title
+
+
+@pytest.mark.parametrize("layer", [-1, 7])
+def test_a_layer_that_no_stack_has_is_named_side_by_side(scene: Scene, layer: int) -> None:
+    with pytest.raises(UserError, match=f"layer {layer} is not one of 0 to 6"):
+        sides.panels(scene, layer, None)
+    assert "layer 2" in sides.panels(scene, 6, None)[2].caption  # the decoder's last
+
+
+@pytest.mark.parametrize("text", ['I see <b>you</b> & "him".', "THE BANK WAS CROWDED.", "- Hello, “friend”  🙂"])
+@pytest.mark.parametrize("view", ["steps", "sides", "heads", "decoding", "mask", "geometry", "cost"])
+def test_odd_sentences_are_laid_open_as_they_are_read(translator: Translator, text: str, view: str) -> None:
+    found = explore(translator, text, view)
+    assert "<b>" not in fragment(found.panels)
+    if view == "decoding":
+        best = translator.translate(text).sentences[0]
+        assert found.panels[1].rows[0][1] == pytest.approx(best.score, abs=1e-3)
+
+
+def test_a_model_of_one_layer_and_one_narrow_head_is_laid_open(tmp_path: Path) -> None:
+    folder = saved_model(tmp_path / "narrow", encoder_layers=1, decoder_layers=1, heads=1, d_head=1)
+    model = Translator.from_pretrained(folder)
+    for view in VIEWS:
+        assert explore(model, "A man is reading.", view, word="man").html()

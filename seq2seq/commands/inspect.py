@@ -30,7 +30,10 @@ def add_inspect(commands: Any) -> None:
         help=f"a map: {', '.join(MAPS)} (default: cross); or a view of the explorer: {', '.join(EXPLORER)}",
     )
     parser.add_argument(
-        "--layer", type=int, metavar="L", help="0-based; default: the one that aligns best, or the middle"
+        "--layer",
+        type=int,
+        metavar="L",
+        help="0-based; default: in a map the one that aligns best, or the last; in a view the middle",
     )
     parser.add_argument("--head", type=int, metavar="H", help="0-based; default: mean over heads, or head 0")
     parser.add_argument(
@@ -48,10 +51,9 @@ def _explorer_options(group: Any) -> None:
     group.add_argument("--key", metavar="W", help="that answers, in steps: a piece or its number from 0")
     group.add_argument("--beside", metavar="TEXT", help="second sentence with the word, of contexts")
     group.add_argument("--unscaled", action="store_true", help="steps without the division by sqrt(d_head)")
-    group.add_argument("--until", type=int, metavar="N", help="step of decoding up to which it is shown")
-    group.add_argument("--step", type=int, default=0, metavar="N", help="of decoding, from 0, for the next two")
-    group.add_argument("--force", metavar="W", help="word that decoding must write from that step on")
-    group.add_argument("--forbid", metavar="W", help="word that decoding may not begin at that step")
+    group.add_argument("--until", type=int, metavar="N", help="step up to which decoding is shown")
+    group.add_argument("--force", metavar="STEP=W, ...", help="words that decoding must write from a step (from 0) on")
+    group.add_argument("--forbid", metavar="STEP=W, ...", help="words that decoding may not begin at a step")
 
 
 def inspect(options: argparse.Namespace) -> None:
@@ -89,35 +91,29 @@ def _map(options: argparse.Namespace, form: str) -> bytes:
 
 def _explore(options: argparse.Namespace, form: str) -> bytes:
     """A view of the explorer."""
-    from seq2seq.insight import drawing, panels
-    from seq2seq.insight.figures import panels_png
-    from seq2seq.insight.gallery import VIEWS, Question, answer, sources
+    from seq2seq.insight.gallery import Exhibit, explore
     from seq2seq.translation.translator import Translator
 
-    found = answer(
+    found = explore(
+        Translator.from_pretrained(options.model),
+        options.text,
         options.view,
-        Question(
-            Translator.from_pretrained(options.model),
-            options.text,
-            beside=options.beside,
-            kind=options.kind,
-            layer=options.layer,
-            head=options.head,
-            word=options.word,
-            key=options.key,
-            scaled=not options.unscaled,
-            beam_size=options.beam_size,
-            until=options.until,
-            step=options.step,
-            force=options.force,
-            forbid=options.forbid,
-        ),
+        beside=options.beside,
+        kind=options.kind,
+        layer=options.layer,
+        head=options.head,
+        word=options.word,
+        key=options.key,
+        scaled=not options.unscaled,
+        beam_size=options.beam_size,
+        until=options.until,
+        force=options.force,
+        forbid=options.forbid,
     )
-    title = f"{VIEWS[options.view].title}: {options.text}"
-    writers: dict[str, Callable[[], bytes]] = {
-        "": lambda: panels.as_text(found).encode(),
-        ".html": lambda: drawing.page(title, [*found, *sources(options.view)]),
-        ".png": lambda: panels_png(found, title),
-        ".json": lambda: panels.as_json(options.view, found),
+    writers: dict[str, Callable[[Exhibit], bytes]] = {
+        "": lambda exhibit: str(exhibit).encode(),
+        ".html": Exhibit.html,
+        ".png": Exhibit.png,
+        ".json": Exhibit.json,
     }
-    return writers[form]()
+    return writers[form](found)

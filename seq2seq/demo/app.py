@@ -3,8 +3,10 @@
 Nothing leaves the machine: system fonts, no telemetry, no shared link, no script from elsewhere.
 """
 
+import string
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import gradio as gr
 from fastapi import FastAPI
 
 from seq2seq.demo import explorer_tab, translate_tab
-from seq2seq.demo.wording import language
+from seq2seq.demo.wording import MAX_CHARACTERS, language
 from seq2seq.errors import UserError
 from seq2seq.insight import drawing
 from seq2seq.translation.translator import Translator
@@ -45,16 +47,22 @@ def build_demo(translator: Translator) -> gr.Blocks:
         with gr.Tab("Translate"):
             typed = translate_tab.build(translator)
         with gr.Tab("Explore") as explorer:
-            text, follow = explorer_tab.build(translator)
+            *boxes, follow = explorer_tab.build(translator)
         taken = gr.State("")  # what was translated when the explorer was last opened
-        follow(explorer.select(_take_along, [typed, text, taken], [text, taken], api_visibility="private"))
+        follow(
+            explorer.select(partial(take_along, translator), [typed, taken], [*boxes, taken], api_visibility="private")
+        )
     demo.queue(default_concurrency_limit=8, max_size=100)
     return demo
 
 
-def _take_along(typed: str, own: str, taken: str) -> tuple[str, str]:
-    """What was typed to be translated goes along to the explorer, once."""
-    return (typed if typed.strip() and typed != taken else own), typed
+def take_along(translator: Translator, typed: str, taken: str) -> tuple[Any, ...]:
+    """A sentence that was typed to be translated goes along to the explorer, once, with its longest word."""
+    sentences = translator.plan(typed[:MAX_CHARACTERS]).sentences
+    if typed == taken or len(sentences) != 1:
+        return gr.skip(), gr.skip(), gr.skip(), typed
+    words = [word.strip(string.punctuation) for word in typed.split()]
+    return typed, max(words, key=len), "", typed
 
 
 def mount(app: FastAPI, translator: Translator) -> Callable[[], None]:

@@ -5,7 +5,8 @@ that. Only decoding and the second sentence of a pair run the model again.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from html import escape
 from typing import Any
 
 import gradio as gr
@@ -22,7 +23,8 @@ from seq2seq.translation.translator import Translator
 SENTENCE = "The bank was crowded near the river."
 MEAN = -1  # the choice "mean over heads"; Gradio takes None for no choice
 MEAN_IN = ("sides",)  # views that can show the mean over heads
-LATEST = 60  # step up to which a search can be shown
+Kept = tuple[str, Scene]  # what was typed, and what became of it
+IDLE = 3600  # seconds after which a visitor's sentence is dropped: all of its numbers are some megabytes
 EMPTY = '<p class="empty-map">Press “Look inside” to see the model at work on this sentence.</p>'
 
 
@@ -41,7 +43,6 @@ class Asked:
     scaled: bool
     beam_size: int
     until: int
-    step: int
     force: str
     forbid: str
 
@@ -61,7 +62,6 @@ class Controls:
     scaled: gr.Checkbox
     beam_size: gr.Slider
     until: gr.Slider
-    step: gr.Number
     force: gr.Textbox
     forbid: gr.Textbox
 
@@ -72,22 +72,22 @@ class Controls:
 
 def fitted(asked: Asked, scene: Scene) -> Asked:
     """The same with a layer and pieces that this sentence and attention have."""
-    kind: Kind = shown_kind(asked)
+    kind = shown_kind(asked, scene)
     rows, columns = scene.labels(kind)
-    return Asked(
-        **{field.name: getattr(asked, field.name) for field in fields(Asked)}
-        | {
-            "layer": min(asked.layer, len(scene.attentions(kind)) - 1),
-            "head": asked.head if asked.head != MEAN or asked.view in MEAN_IN else 0,
-            "asking": min(asked.asking, len(rows) - 1),
-            "answering": min(asked.answering, len(columns) - 1),
-        }
+    return replace(
+        asked,
+        layer=min(asked.layer, len(scene.attentions(kind)) - 1),
+        head=asked.head if asked.head != MEAN or asked.view in MEAN_IN else 0,
+        asking=min(asked.asking, len(rows) - 1),
+        answering=min(asked.answering, len(columns) - 1),
     )
 
 
-def shown_kind(asked: Asked) -> Kind:
-    """Whose layers are on offer."""
-    return {"sides": "cross", "mask": "decoder"}.get(asked.view, asked.kind)  # type: ignore[return-value]
+def shown_kind(asked: Asked, scene: Scene) -> Kind:
+    """Whose layers are on offer: of all three side by side, those of the higher stack."""
+    if asked.view == "sides":
+        return "encoder" if len(scene.trace.encoder) > len(scene.trace.decoder) else "decoder"
+    return "decoder" if asked.view == "mask" else asked.kind
 
 
 def question(translator: Translator, text: str, asked: Asked, scene: Scene | None) -> Question:
@@ -96,7 +96,7 @@ def question(translator: Translator, text: str, asked: Asked, scene: Scene | Non
     return Question(
         translator,
         text,
-        beside=asked.beside if contexts else None,
+        beside=asked.beside.strip() or None,
         kind=asked.kind,
         layer=asked.layer,
         head=None if asked.head == MEAN else asked.head,
@@ -105,34 +105,37 @@ def question(translator: Translator, text: str, asked: Asked, scene: Scene | Non
         scaled=asked.scaled,
         beam_size=asked.beam_size if asked.view == "decoding" else None,
         until=asked.until or None,
-        step=int(asked.step or 0),
         force=asked.force.strip() or None,
         forbid=asked.forbid.strip() or None,
         kept=scene,
     )
 
 
-def look(translator: Translator, text: str, asked: Asked, kept: Scene | None) -> tuple[Scene, Asked, str]:
-    """The sentence laid open (again only if it is another one), the choices as they fit it, and what is shown."""
+def opened(translator: Translator, text: str, kept: Kept | None) -> Kept:
+    """The sentence laid open; again only if it is another one than is kept."""
     check_length(text)
-    text = text.strip()
-    scene = kept if kept is not None and kept.sentence.source == text else stage(translator, text)
-    asked = fitted(asked, scene)
-    return scene, asked, fragment([*answer(asked.view, question(translator, text, asked, scene)), *sources(asked.view)])
+    if not text.strip():
+        raise UserError("Type a sentence first.")
+    return kept if kept is not None and kept[0] == text else (text, stage(translator, text))
 
 
-def build(translator: Translator) -> tuple[gr.Textbox, Callable[[Any], None]]:
+def shown_panels(translator: Translator, text: str, asked: Asked, scene: Scene) -> str:
+    """What a view shows, and where it is computed."""
+    return fragment([*answer(asked.view, question(translator, text, asked, scene)), *sources(asked.view)])
+
+
+def build(translator: Translator) -> tuple[gr.Textbox, gr.Textbox, gr.Textbox, Callable[[Any], None]]:
     """Lay the tab out and wire it up, inside a Blocks context.
 
-    Returns the box of the sentence, and what lets an event be followed by a look.
+    Returns the boxes of sentence, word and second sentence, and what lets an event be followed by a look.
     """
-    kept = gr.State(None)
+    kept = gr.State(None, time_to_live=IDLE)
     gr.Markdown(
         "Every number below is read from the model that translates your sentence, one step of attention after another."
     )
     with gr.Row(equal_height=False):
         text = gr.Textbox(
-            SENTENCE,
+            SENTENCE if _english(translator) else "",
             label=f"One sentence, {language(translator.info.source)}",
             lines=1,
             max_lines=3,
@@ -142,7 +145,7 @@ def build(translator: Translator) -> tuple[gr.Textbox, Callable[[Any], None]]:
             html_attributes=gr.InputHTMLAttributes(lang=translator.info.source, enterkeyhint="go"),
         )
         button = gr.Button("Look inside", variant="primary", scale=1, min_width=140)
-    pair = gr.Radio(list(PAIRS), label="A word in two sentences", elem_id="pair")
+    pair = gr.Radio(list(PAIRS), label="A word in two sentences", elem_id="pair", visible=_english(translator))
     controls = _controls(translator)
     shown = gr.HTML(EMPTY, apply_default_css=False, js_on_load=None, elem_classes="flush", elem_id="view")
 
@@ -163,7 +166,12 @@ def build(translator: Translator) -> tuple[gr.Textbox, Callable[[Any], None]]:
         event.then(**run, show_progress_on=shown)
 
     follow(filled)
-    return text, follow
+    return text, controls.word, controls.beside, follow
+
+
+def _english(translator: Translator) -> bool:
+    """Whether the model reads the language of the examples."""
+    return translator.info.source == "en"
 
 
 def _fill(word: str) -> tuple[str, str, str]:
@@ -173,16 +181,20 @@ def _fill(word: str) -> tuple[str, str, str]:
 
 def _controls(translator: Translator) -> Controls:
     """All controls; which of them are seen depends on the view."""
-    config, first = translator.info.model, next(iter(PAIRS))
+    config, decode = translator.info.model, translator.info.decode
+    first, second = (word := next(iter(PAIRS)), PAIRS[word][0]) if _english(translator) else ("", "")
+    latest = int(decode.max_length_ratio * decode.max_source_tokens) + 10
     views = [(f"{number}. {view.title}", name) for number, (name, view) in enumerate(VIEWS.items(), start=1)]
     kinds: list[tuple[str, Kind]] = [(kind, kind) for kind in KINDS]
-    beam, piece = min(translator.info.decode.beam_size, WIDEST), [("1", 1)]
+    beam, piece = min(decode.beam_size, WIDEST), [("1", 1)]
     view = gr.Radio(views, value=next(iter(VIEWS)), label="What to look at", elem_id="view-choice")
     with gr.Row():
         return Controls(
             view,
             word=gr.Textbox(first, label="Word", min_width=120, scale=1, elem_id="word"),
-            beside=gr.Textbox(PAIRS[first][0], label="Second sentence", min_width=240, scale=4, elem_id="beside"),
+            beside=gr.Textbox(
+                second, label="Second sentence (none: the word alone)", min_width=240, scale=4, elem_id="beside"
+            ),
             kind=_hidden(gr.Radio, kinds, value="encoder", label="Attention", min_width=260, elem_id="kind"),
             layer=_hidden(gr.Radio, _numbers(config.encoder_layers), label="Layer", value=0, elem_id="explored-layer"),
             head=_hidden(gr.Radio, _numbers(config.heads), label="Head", value=0, elem_id="explored-head"),
@@ -192,10 +204,9 @@ def _controls(translator: Translator) -> Controls:
             ),
             scaled=_hidden(gr.Checkbox, True, label="divide by sqrt(d_head)", min_width=180, elem_id="scaled"),
             beam_size=_hidden(gr.Slider, 1, WIDEST, beam, step=1, label="Beam size", elem_id="beam"),
-            until=_hidden(gr.Slider, 0, LATEST, 0, step=1, label="Steps shown, 0: all", elem_id="until"),
-            step=_hidden(gr.Number, 0, label="At step (from 0)", precision=0, minimum=0, elem_id="step"),
-            force=_hidden(gr.Textbox, "", label="force this word", elem_id="force"),
-            forbid=_hidden(gr.Textbox, "", label="or forbid it (its first piece)", elem_id="forbid"),
+            until=_hidden(gr.Slider, 0, latest, 0, step=1, label="Steps shown, 0: all", elem_id="until"),
+            force=_hidden(gr.Textbox, "", label="Force step=word, …", placeholder="1=rive", elem_id="force"),
+            forbid=_hidden(gr.Textbox, "", label="Forbid step=word, …", placeholder="0=La", elem_id="forbid"),
         )
 
 
@@ -232,7 +243,7 @@ def updates(asked: Asked, found: Asked, scene: Scene | None) -> list[Any]:
 
 def offered(asked: Asked, scene: Scene) -> dict[str, list[tuple[str, int]]]:
     """What the controls that depend on the sentence and the attention offer."""
-    kind = shown_kind(asked)
+    kind = shown_kind(asked, scene)
     rows, columns = scene.labels(kind)
     return {
         "layer": _numbers(len(scene.attentions(kind))),
@@ -243,14 +254,15 @@ def offered(asked: Asked, scene: Scene) -> dict[str, list[tuple[str, int]]]:
 
 
 def _look_event(translator: Translator) -> Callable[..., Any]:
-    def event(text: str, kept: Scene | None, *values: Any) -> Any:
+    def event(text: str, kept: Kept | None, *values: Any) -> Any:
         asked = found = Asked(*values)
         try:
-            kept, found, shown = look(translator, text, asked, kept)
+            kept = opened(translator, text, kept)
+            found = fitted(asked, kept[1])
+            shown = shown_panels(translator, text, found, kept[1])
         except UserError as error:
-            gr.Warning(str(error))
-            shown = gr.skip()
-        pair = gr.update(visible=asked.view == "contexts")
-        return kept, shown, pair, *updates(asked, found, kept)
+            shown = f'<p class="empty-map" role="alert">{escape(str(error))}</p>'
+        pair = gr.update(visible=asked.view == "contexts" and _english(translator))
+        return kept, shown, pair, *updates(asked, found, None if kept is None else kept[1])
 
     return event

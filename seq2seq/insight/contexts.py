@@ -3,6 +3,7 @@
 Its embedding is the same in both. What the encoder makes of it is not: layer by layer the two states part.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,12 +11,13 @@ import torch
 from torch import Tensor
 
 from seq2seq.errors import UserError
-from seq2seq.insight.panels import Lines, Panel, Prose, Table
+from seq2seq.insight.panels import Cell, Lines, Panel, Prose, Table
 from seq2seq.insight.scene import Scene
 from seq2seq.insight.vocabulary import encoded_alone, frequent_words, nearest
 from seq2seq.translation.alignment import merge_pieces
 
 WORDS, NEIGHBOURS = 1500, 8
+Near = list[tuple[str, float]]  # words with their cosines, the nearest first
 PAIRS = {  # a word in two sentences that mean two things by it
     "bank": ("She put her money in the bank.", "We sat on the bank of the river."),
     "mole": ("He has a mole on his cheek.", "A mole is digging in the garden."),
@@ -34,8 +36,9 @@ class Contexts:
     became: tuple[list[str], list[str]]  # target words that are linked with it
     stages: list[str]
     cosines: list[float]  # between the two states, a stage each
-    before: list[tuple[str, float]]  # nearest words of its embedding
-    after: tuple[list[tuple[str, float]], list[tuple[str, float]]]  # of what the encoder made of it, in each sentence
+    words: int  # frequent words among which the nearest are
+    before: tuple[Near, Near]  # nearest words of its embedding, in each sentence
+    after: tuple[Near, Near]  # of what the encoder made of it
 
 
 @torch.inference_mode()
@@ -59,48 +62,59 @@ def contexts(first: Scene, second: Scene, word: str) -> Contexts:
         became=(_became(first, places[0][0]), _became(second, places[1][0])),
         stages=stages,
         cosines=[_cosine(*embeddings), *(_cosine(a, b) for a, b in zip(*states, strict=True))],
-        before=nearest(embeddings[0], model.embedding.weight[tokens], words, NEIGHBOURS, word),
-        after=(
-            nearest(states[0][-1], alone, words, NEIGHBOURS, word),
-            nearest(states[1][-1], alone, words, NEIGHBOURS, word),
-        ),
+        words=len(words),
+        before=_both(nearest(own, model.embedding.weight[tokens], words, NEIGHBOURS, word) for own in embeddings),
+        after=_both(nearest(own[-1], alone, words, NEIGHBOURS, word) for own in states),
     )
+
+
+def _both(pair: Iterable[Near]) -> tuple[Near, Near]:
+    first, second = pair
+    return first, second
 
 
 def panels(found: Contexts) -> list[Panel]:
     """Both translations, the cosines, and the neighbours before and after."""
     sides = zip(found.texts, found.translations, found.became, strict=True)
-    rows: list[list[str | int | float]] = [
-        [text, translation, " ".join(words) or "–"] for text, translation, words in sides
+    cosines: list[list[Cell]] = [
+        [stage, round(cosine, 4)] for stage, cosine in zip(found.stages, found.cosines, strict=True)
     ]
-    named = [[f"{word} {cosine:.2f}" for word, cosine in near] for near in (found.before, *found.after)]
-    neighbours: list[list[str | int | float]] = [list(row) for row in zip(*named, strict=True)]
-    same = "the same" if abs(found.cosines[0] - 1) < 1e-5 else "not quite the same, as it is written in two ways"
+    same = "the same" if found.cosines[0] > 1 - 1e-5 else "not the same here, as it is written in two ways"
     return [
         Prose(
-            f"Whatever the sentence, the embedding of “{found.word}” is {same}. "
-            "Each layer of the encoder mixes in what stands around it, and the two states part."
+            f"Whatever stands around it, the embedding of “{found.word}” is {same}. The encoder mixes in what stands "
+            f"around it: the cosine between its two states is {found.cosines[1]:.2f} before the first layer and "
+            f"{found.cosines[-1]:.2f} after the last."
         ),
-        Table(f"“{found.word}” in two sentences", ["sentence", "translation", f"“{found.word}” became"], rows),
         Table(
-            "Cosine between its two states (1: they point the same way)",
-            ["after", "cosine"],
-            [[stage, round(cosine, 4)] for stage, cosine in zip(found.stages, found.cosines, strict=True)],
+            f"“{found.word}” in two sentences",
+            ["sentence", "translation", f"“{found.word}” became"],
+            [[text, translation, " ".join(words) or "–"] for text, translation, words in sides],
         ),
+        Table("Cosine between its two states (1: they point the same way)", ["after", "cosine"], cosines),
         Lines(
-            "The two states part layer by layer",
+            "The same, step by step",
             "step (0 is the embedding)",
             "cosine",
             [float(step) for step in range(len(found.cosines))],
             {f"“{found.word}” in one sentence and in the other": found.cosines},
         ),
-        Table(
-            f"Nearest of {WORDS:,} frequent words, by cosine: before among embeddings, after among words that are "
-            "encoded alone",
-            ["before, in both", "after, in the first", "after, in the second"],
-            neighbours,
-        ),
+        *([_neighbours(found)] if found.words else []),
     ]
+
+
+def _neighbours(found: Contexts) -> Table:
+    """Nearest words before and after the encoder."""
+    columns = {"before, in the first": found.before[0], "before, in the second": found.before[1]}
+    if found.before[0] == found.before[1]:
+        columns = {"before, in both": found.before[0]}
+    columns |= {"after, in the first": found.after[0], "after, in the second": found.after[1]}
+    caption = f"Nearest of {found.words:,} frequent words, by cosine"
+    return Table(
+        f"{caption}: before among embeddings, after among words that are encoded alone",
+        list(columns),
+        [[f"{word} {cosine:.2f}" for word, cosine in row] for row in zip(*columns.values(), strict=True)],
+    )
 
 
 def _places(scene: Scene, word: str) -> tuple[int, list[int]]:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from seq2seq.config import ModelConfig
-from seq2seq.insight.panels import Lines, Panel, Prose, Table
+from seq2seq.insight.panels import Cell, Lines, Panel, Prose, Table
 from seq2seq.insight.scene import Scene
 from seq2seq.model import Transformer, attend, attend_fused
 
 LENGTHS = (8, 16, 32, 64, 128, 256)
-DECODED = (8, 16, 32)  # lengths that are decoded with and without the cache: the latter takes long
+LONGEST = 40  # pieces that are decoded with and without the cache: the latter takes long
 FLOAT = 4  # bytes
 
 
@@ -44,16 +44,22 @@ def attention_products(queries: int, keys: int, width: int) -> int:
 def step_products(config: ModelConfig, vocabulary: int, prefix: int, source: int, *, cached: bool) -> int:
     """Multiplications of one decoding step for one hypothesis: the newest of `prefix` pieces, after `source` pieces.
 
-    Without the cache the whole prefix runs again, and keys and values of the source are made anew.
+    Without the cache the whole prefix runs again, and keys and values of the source are made anew; with it they are
+    made at the first step.
     """
     width = config.heads * config.head_width
     queries = 1 if cached else prefix
     self_attention = 4 * queries * config.d_model * width + attention_products(queries, prefix, width)
     cross = 2 * queries * config.d_model * width + attention_products(queries, source, width)
-    if not cached:
+    if not cached or prefix == 1:
         cross += 2 * source * config.d_model * width
     feed_forward = 2 * queries * config.d_model * config.ffn
     return config.decoder_layers * (self_attention + cross + feed_forward) + config.d_model * vocabulary
+
+
+def cache_bytes(config: ModelConfig, pieces: int) -> int:
+    """Keys and values of the decoder's self-attention for so many pieces, in float32."""
+    return config.decoder_layers * 2 * pieces * config.heads * config.head_width * FLOAT
 
 
 @torch.inference_mode()
@@ -63,7 +69,7 @@ def cost(scene: Scene) -> Cost:
     own = len(scene.sentence.source_tokens)
     lengths = sorted({own, *LENGTHS})
     width = config.heads * config.head_width
-    decoded = sorted({len(scene.sentence.target_tokens), *DECODED})
+    decoded = sorted({min(len(scene.sentence.target_tokens), LONGEST), LONGEST // 4, LONGEST})
     explicit, fused = zip(*(_attention_times(config, length) for length in lengths), strict=True)
     cached, recomputed = zip(
         *(_decoding_times(scene.model, scene.trace.memory, length) for length in decoded), strict=True
@@ -113,12 +119,12 @@ def _decoding_times(model: Transformer, memory: Tensor, length: int) -> tuple[fl
         for place in range(1, length + 1):
             model.logits(model.decode(tokens[:, :place], memory, mask)[:, -1])
 
-    return _milliseconds(with_cache, 2), _milliseconds(without, 1)
+    return _milliseconds(with_cache, 2), _milliseconds(without, 2)
 
 
 def panels(found: Cost) -> list[Panel]:
     """Counted and measured, by length."""
-    rows: list[list[str | int | float]] = [
+    rows: list[list[Cell]] = [
         [f"{length} (this sentence)" if length == found.own else str(length), *counts]
         for length, *counts in zip(
             found.lengths, found.products, found.newest, found.table, found.explicit, found.fused, strict=True
@@ -126,9 +132,9 @@ def panels(found: Cost) -> list[Panel]:
     ]
     return [
         Prose(
-            "Scores and mixing take 2 T² d multiplications for a whole sentence of T pieces. With keys and "
-            "values kept, the newest piece "
-            "takes 2 T d. One layer, all heads; times are the quickest of five on this machine."
+            "Scores and mixing take 2 T² d multiplications for a whole sentence of T pieces. With keys and values "
+            "kept, the newest piece takes 2 T d. One layer, all heads; times are the quickest of five (of two for "
+            "whole translations) on this machine."
         ),
         Table(
             "One layer of self-attention by length",

@@ -1,6 +1,6 @@
-"""Decoding as it happens: the beam as a tree, and what becomes of it when a word is forbidden or forced.
+"""Decoding as it happens: the beam as a tree, and what becomes of it when words are forced or forbidden.
 
-The search is the one that translates (`translation.search`); it is watched through its step function.
+The search is `translation.search`, watched through its step function; it runs in torch, whatever engine serves.
 Shapes: R rows (one a beam), V vocabulary.
 """
 
@@ -13,11 +13,12 @@ from torch import Tensor
 
 from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
-from seq2seq.insight.cost import step_products
-from seq2seq.insight.panels import Lines, Node, Panel, Prose, Table, Tree
-from seq2seq.translation.engine import Hypothesis
+from seq2seq.insight.cost import cache_bytes, step_products
+from seq2seq.insight.panels import Cell, Lines, Node, Panel, Prose, Table, Tree
+from seq2seq.insight.scene import Scene
+from seq2seq.translation.engine import Engine, Hypothesis
 from seq2seq.translation.search import ModelStepper, Stepper, beam_search, greedy_search, top
-from seq2seq.translation.translator import Translator
+from seq2seq.translation.torch_engine import TorchEngine
 
 WIDEST = 10  # beams that are drawn
 
@@ -28,6 +29,38 @@ class Edits:
 
     forced: Mapping[int, int] = field(default_factory=dict)
     forbidden: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+
+NOTHING = Edits()
+
+
+def read_edits(tokenizer: Tokenizer, force: str | None, forbid: str | None) -> Edits:
+    """Edits as people write them: "1=rive, 4=pleine"; a forced word may have several pieces.
+
+    To forbid a word is to forbid its first piece at that step: other words may begin with it, and the model may
+    still spell the word in other pieces.
+    """
+    forced: dict[int, int] = {}
+    for step, ids in _read(tokenizer, force):
+        for place, token in enumerate(ids, start=step):
+            if place in forced:
+                raise UserError(f"two words are forced at step {place}")
+            forced[place] = token
+    forbidden: dict[int, frozenset[int]] = {}
+    for step, ids in _read(tokenizer, forbid):
+        forbidden[step] = forbidden.get(step, frozenset()) | {ids[0]}
+    return Edits(forced, forbidden)
+
+
+def _read(tokenizer: Tokenizer, text: str | None) -> list[tuple[int, list[int]]]:
+    found = []
+    for part in filter(str.strip, (text or "").split(",")):
+        step, equals, word = (one.strip() for one in part.partition("="))
+        ids = tokenizer.encode(word)
+        if not (equals and step.isdecimal() and ids):
+            raise UserError(f"{part.strip()!r} must read step=word, as in 1=rive")
+        found.append((int(step), ids))
+    return found
 
 
 class Edited:
@@ -75,9 +108,7 @@ class Watched:
         found = self.stepper.advance(tokens)
         chosen = top(found, self.offers)
         gains = found.gather(1, chosen)
-        offers = [
-            list(zip(ids, values, strict=True)) for ids, values in zip(chosen.tolist(), gains.tolist(), strict=True)
-        ]
+        offers = [list(zip(*row, strict=True)) for row in zip(chosen.tolist(), gains.tolist(), strict=True)]
         parents = self._parents if self._parents is not None else list(range(len(tokens)))
         self.steps.append(_Step(parents, tokens.tolist(), offers))
         self._parents = None
@@ -93,136 +124,163 @@ class Watched:
 class Decoding:
     """A search that was watched."""
 
-    source: str
     beam_size: int
     nodes: list[Node]
     texts: list[str]  # translations that were finished, best first
     hypotheses: list[Hypothesis]
     pieces: list[str]  # of the best
-    saved: list[tuple[int, int]]  # products of each step with the cache, and without
+    products: list[tuple[int, int]]  # multiplications of each step with the cache, and without
+    cached: list[int]  # bytes of the cache after each step
 
 
 @torch.inference_mode()
-def decoding(translator: Translator, text: str, beam_size: int, edits: Edits = Edits()) -> Decoding:
-    """Watch the search for the translation of a text of one sentence."""
+def decoding(scene: Scene, beam_size: int, edits: Edits = NOTHING) -> Decoding:
+    """Watch the search for the translation of a sentence."""
     if not 1 <= beam_size <= WIDEST:
         raise UserError(f"beam size {beam_size} is not one of 1 to {WIDEST}, which can be drawn")
-    engine, tokenizer = translator.engine, translator.tokenizer
-    source = [*tokenizer.encode(text), tokenizer.eos_id]
-    limit, alpha = engine.limit(source), translator.info.decode.length_penalty
-    watched = Watched(Edited(stepper_of(translator, source), edits), 2 * beam_size)
-    bos, eos = tokenizer.bos_id, tokenizer.eos_id
-    if beam_size == 1:
-        found = greedy_search(watched, [limit], bos_id=bos, eos_id=eos, alpha=alpha)
-    else:
-        found = beam_search(watched, [limit], beam_size=beam_size, bos_id=bos, eos_id=eos, alpha=alpha)[0]
-    if not found:
+    engine, source = scene.translator.engine, scene.sentence.source_ids
+    limit = engine.limit(source)
+    if (last := max((*edits.forced, *edits.forbidden), default=0)) > limit - 2:
+        raise UserError(f"step {last} is not one of 0 to {limit - 2}, after which a translation of this sentence ends")
+    watched = Watched(Edited(stepper_of(engine, source), edits), max(3, 2 * beam_size))
+    found = _search(watched, engine, limit, beam_size)
+    if not found or found[0].log_probability == -math.inf:
         raise UserError("no translation is left: everything at some step is forbidden")
-    config = engine.model.config
-    best = found[0].tokens
-    products = [
-        (
-            step_products(config, len(tokenizer), prefix, len(source), cached=True),
-            step_products(config, len(tokenizer), prefix, len(source), cached=False),
-        )
-        for prefix in range(1, len(best) + 1)
-    ]
+    if last >= len(watched.steps):
+        raise UserError(f"step {last} was not reached: every translation ended before it")
+    config, vocabulary = engine.model.config, len(engine.tokenizer)
+    lengths = range(1, len(found[0].tokens) + 1)
     return Decoding(
-        source=text,
         beam_size=beam_size,
-        nodes=tree_of(watched.steps, found, tokenizer, 2 * beam_size if beam_size > 1 else 3),
-        texts=[tokenizer.decode(hypothesis.tokens[:-1]) for hypothesis in found],
+        nodes=tree_of(watched.steps, found, engine.tokenizer, max(3, 2 * beam_size)),
+        texts=[engine.tokenizer.decode(hypothesis.tokens[:-1]) for hypothesis in found],
         hypotheses=found,
-        pieces=tokenizer.pieces(best),
-        saved=products,
+        pieces=engine.tokenizer.pieces(found[0].tokens),
+        products=[
+            (
+                step_products(config, vocabulary, prefix, len(source), cached=True),
+                step_products(config, vocabulary, prefix, len(source), cached=False),
+            )
+            for prefix in lengths
+        ],
+        cached=[cache_bytes(config, prefix) for prefix in lengths],
     )
 
 
-def stepper_of(translator: Translator, source: Sequence[int]) -> Stepper:
-    """The step function over one sentence of ids, in float32 as it is looked into."""
-    model = translator.engine.model
-    return ModelStepper(model, torch.tensor([list(source)], device=model.embedding.weight.device))
+def _search(stepper: Stepper, engine: Engine, limit: int, beam_size: int) -> list[Hypothesis]:
+    bos, eos, alpha = engine.tokenizer.bos_id, engine.tokenizer.eos_id, engine.info.decode.length_penalty
+    if beam_size == 1:
+        return greedy_search(stepper, [limit], bos_id=bos, eos_id=eos, alpha=alpha)
+    return beam_search(stepper, [limit], beam_size=beam_size, bos_id=bos, eos_id=eos, alpha=alpha)[0]
+
+
+def stepper_of(engine: Engine, source: Sequence[int]) -> Stepper:
+    """The step function over one sentence of ids: that of the engine, if it searches in torch."""
+    src = torch.tensor([list(source)], device=engine.model.embedding.weight.device)
+    return engine.stepper(src) if isinstance(engine, TorchEngine) else ModelStepper(engine.model, src)
 
 
 def tree_of(steps: Sequence[_Step], finished: Sequence[Hypothesis], tokenizer: Tokenizer, most: int) -> list[Node]:
     """The best `most` ways on of every step as nodes: kept by the search, finished, or dropped."""
     nodes = [Node("<s>", 0, None, "0", "kept")]
-    rows, totals, prefixes = [0], [0.0], [()]  # per row of the search: its node, log-probability and tokens
-    ended = {hypothesis.tokens for hypothesis in finished}
+    ended = {hypothesis.tokens: hypothesis for hypothesis in finished}
+    rows = [_Row(0, 0.0, ())]
     for number, step in enumerate(steps):
-        offers = sorted(
-            ((totals[row] + gain, row, token) for row, ways in enumerate(step.offers) for token, gain in ways),
-            key=lambda offer: -offer[0],
-        )
-        following = steps[number + 1] if number + 1 < len(steps) else None
-        kept = (
-            {}
-            if following is None
-            else {key: row for row, key in enumerate(zip(following.parents, following.tokens, strict=True))}
-        )
-        grown: dict[int, tuple[int, float, tuple[int, ...]]] = {}
-        for rank, (total, row, token) in enumerate(offers):
-            tokens = (*prefixes[row], token)
-            state = "finished" if tokens in ended else "kept" if (row, token) in kept else "dropped"
-            if total == -math.inf or (rank >= most and state == "dropped"):
+        following = steps[number + 1] if number + 1 < len(steps) else _Step([], [], [])
+        kept = {key: row for row, key in enumerate(zip(following.parents, following.tokens, strict=True))}
+        grown: dict[int, _Row] = {}
+        for rank, (total, parent, token) in enumerate(_offers(step, rows)):
+            tokens = (*rows[parent].tokens, token)
+            hypothesis = ended.pop(tokens, None)
+            if hypothesis is None and (parent, token) not in kept and rank >= most:
                 continue
-            if state == "kept":
-                grown[kept[row, token]] = (len(nodes), total, tokens)
-            nodes.append(Node(tokenizer.pieces([token])[0], number + 1, rows[row], f"{total:.2f}", state))
-        if following is None:
-            break
-        lost = (0, -math.inf, ())  # a row that has no way on and only fills the beam
-        rows, totals, prefixes = map(
-            list, zip(*(grown.get(row, lost) for row in range(len(following.tokens))), strict=True)
-        )
+            if hypothesis is None and (parent, token) in kept:
+                grown[kept[parent, token]] = _Row(len(nodes), total, tokens)
+            nodes.append(_node(tokenizer, tokens, rows[parent].node, total, hypothesis, (parent, token) in kept))
+        for row in rows:  # a hypothesis whose end was not offered but forced, at the length limit
+            for tokens in [tokens for tokens in ended if tokens[:-1] == row.tokens]:
+                hypothesis = ended.pop(tokens)
+                nodes.append(_node(tokenizer, tokens, row.node, hypothesis.log_probability, hypothesis, False))
+        # A row that has no way on and only fills the beam has none here either.
+        rows = [grown.get(row, _Row(0, -math.inf, (-1,))) for row in range(len(following.tokens))]
     return nodes
 
 
-def force_word(tokenizer: Tokenizer, word: str, step: int) -> Edits:
-    """A word that is to be written from a step on."""
-    return Edits(forced={step + n: token for n, token in enumerate(_ids(tokenizer, word))})
+@dataclass(frozen=True)
+class _Row:
+    """A row of the search: its node, the log-probability and the tokens of its beginning."""
+
+    node: int
+    total: float
+    tokens: tuple[int, ...]
 
 
-def forbid_word(tokenizer: Tokenizer, word: str, step: int) -> Edits:
-    """A word that may not be begun at a step: its first piece, whether or not other words begin with it."""
-    return Edits(forbidden={step: frozenset(_ids(tokenizer, word)[:1])})
+def _offers(step: _Step, rows: Sequence[_Row]) -> list[tuple[float, int, int]]:
+    """All ways on of a step that are possible, the best first: log-probability of the whole, row, token."""
+    found = [(rows[row].total + gain, row, token) for row, ways in enumerate(step.offers) for token, gain in ways]
+    return sorted((offer for offer in found if offer[0] > -math.inf), key=lambda offer: -offer[0])
 
 
-def _ids(tokenizer: Tokenizer, word: str) -> list[int]:
-    found = tokenizer.encode(word.strip())
-    if not found:
-        raise UserError(f"{word!r} is no word: name one to force or forbid")
-    return found
+def _node(
+    tokenizer: Tokenizer, tokens: tuple[int, ...], parent: int, total: float, ended: Hypothesis | None, kept: bool
+) -> Node:
+    """A way on; one that has ended shows the score that it is ranked by."""
+    state = "finished" if ended is not None else "kept" if kept else "dropped"
+    note = f"{total:.2f}" if ended is None else f"{total:.2f} score {ended.score:.3f}"
+    return Node(tokenizer.pieces([tokens[-1]])[0], len(tokens), parent, note, state)
 
 
 def panels(found: Decoding, until: int | None = None) -> list[Panel]:
-    """The tree up to a step (None: all of it), the translations, and what the cache saved."""
+    """The tree up to a step (None: all of it), the translations, and what the cache holds and saves."""
+    if until is not None and until < 1:
+        raise UserError(f"until {until} must be at least 1")
     shown = [node for node in found.nodes if until is None or node.step <= until]
-    with_cache, without = (sum(column) for column in zip(*found.saved, strict=True))
-    rows: list[list[str | int | float]] = [
-        [rank, round(hypothesis.score, 4), round(hypothesis.log_probability, 4), len(hypothesis.tokens), text]
-        for rank, (hypothesis, text) in enumerate(zip(found.hypotheses, found.texts, strict=True), start=1)
+    caption = f"Beam {found.beam_size}: pieces, and the log-probability of the whole beginning (nats)"
+    return [
+        Tree(f"{caption}. Framed: finished, with its score; faint: dropped", shown),
+        Table("Finished translations", ["rank", "score", "log-probability", "pieces", "text"], _ranked(found)),
+        *_cache_panels(found, len(found.products) if until is None else min(until, len(found.products))),
+    ]
+
+
+def _ranked(found: Decoding) -> list[list[Cell]]:
+    """A row a translation; one that the length limit cut says so."""
+    return [
+        [
+            rank,
+            round(one.score, 4),
+            round(one.log_probability, 4),
+            len(one.tokens),
+            text + " (cut short)" * one.truncated,
+        ]
+        for rank, (one, text) in enumerate(zip(found.hypotheses, found.texts, strict=True), start=1)
+    ]
+
+
+def _cache_panels(found: Decoding, until: int) -> list[Panel]:
+    """The best hypothesis step by step: the cache grows, and what is computed with and without it."""
+    with_cache, without = (sum(column) for column in zip(*found.products, strict=True))
+    rows: list[list[Cell]] = [
+        [step + 1, found.pieces[step], step + 1, found.cached[step], *found.products[step]] for step in range(until)
     ]
     return [
-        Tree(
-            f"Beam {found.beam_size}: pieces with the log-probability of the whole beginning (nats). Framed: "
-            "finished; faint: dropped",
-            shown,
+        Table(
+            "The cache grows by one piece a step; multiplications for one hypothesis",
+            ["step", "writes", "pieces in the cache", "bytes", "with the cache", "without"],
+            rows,
         ),
-        Table("Finished translations", ["rank", "score", "log-probability", "pieces with </s>", "text"], rows),
         Lines(
             "Multiplications of each step for one hypothesis",
             "step",
             "multiplications",
-            [float(step) for step in range(1, len(found.saved) + 1)],
+            [float(step + 1) for step in range(until)],
             {
-                "with the key-value cache": [float(own) for own, _ in found.saved],
-                "without: the whole beginning again": [float(other) for _, other in found.saved],
+                "with the key-value cache": [float(own) for own, _ in found.products[:until]],
+                "without: the whole beginning again": [float(other) for _, other in found.products[:until]],
             },
         ),
         Prose(
-            "The cache holds keys and values of the pieces written so far and grows by one a step. In all "
-            f"{with_cache:,} multiplications "
-            f"instead of {without:,}: {without / with_cache:.1f} times less."
+            f"For the whole translation that is {with_cache:,} multiplications instead of {without:,}: "
+            f"{without / with_cache:.1f} times fewer. The first step also makes keys and values of the source."
         ),
     ]

@@ -27,6 +27,8 @@ from seq2seq.insight.panels import (
     number,
 )
 
+POINTED = ("vectors", "lines", "cloud", "small-maps", "tree")  # kinds of panel with more to say than they show
+
 
 def fragment(panels: Iterable[Panel]) -> str:
     """Panels one after the other; the page around them holds `style()` and `script()` once."""
@@ -95,7 +97,8 @@ def _figure(caption: str, inner: str, kind: str) -> str:
     title = f"<figcaption>{_prose(caption)}</figcaption>"
     label = escape(caption.replace("`", ""))
     box = f'<div class="panel-box" tabindex="0" role="region" aria-label="{label}">{inner}</div>'
-    return f'<figure class="panel {kind}">{title}{box}</figure>'
+    said = '<output aria-live="polite"></output>' if kind in POINTED else ""  # names what is pointed at
+    return f'<figure class="panel {kind}">{title}{box}{said}</figure>'
 
 
 def _table(table: Table) -> str:

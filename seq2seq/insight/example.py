@@ -26,7 +26,7 @@ class Example:
     shapes: list[tuple[str, tuple[int, ...], str]]  # name, shape, what it is
     weights: Tensor  # (T, T) A
     output: Tensor  # (T, d_head) O
-    one_word: Tensor  # (d_head,) O of "bank", computed from its vector alone
+    one_word: Tensor  # (d_head,) O of "bank", computed for that word by itself
     softmax: list[float]  # of SCORES
 
     @property

@@ -62,7 +62,8 @@ def panels_png(panels: Sequence[Panel], title: str) -> bytes:
     drawn = [panel for panel in panels if isinstance(panel, Picture)]
     if not drawn:
         raise UserError(f"{title}: this view is text and tables, so there is no picture of it: choose .html or .json")
-    figure = Figure(figsize=(9, sum(map(_height, drawn))), dpi=110, layout="constrained")
+    figure = Figure(figsize=(9, 0.6 + sum(map(_height, drawn))), dpi=110, layout="constrained")
+    figure.suptitle(_literal(title), fontsize=11, wrap=True)
     parts = figure.subfigures(len(drawn), 1, squeeze=False, height_ratios=list(map(_height, drawn)))
     for part, panel in zip(parts[:, 0], drawn, strict=True):
         part.suptitle(_literal(panel.caption.replace("`", "")), fontsize=10, wrap=True)

@@ -1,13 +1,14 @@
 """The views of the explorer by name, for the command line, the page and Python alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from seq2seq.errors import UserError
 from seq2seq.insight import contexts, cost, decoding, drawing, example, geometry, heads, masking, recipe, sides, steps
-from seq2seq.insight.panels import Panel, as_text
+from seq2seq.insight.figures import panels_png
+from seq2seq.insight.panels import Panel, Prose, as_json, as_text
 from seq2seq.insight.scene import KINDS, Kind, Scene, stage
 from seq2seq.translation.translator import Translator
 
@@ -27,15 +28,14 @@ class Question:
     scaled: bool = True
     beam_size: int | None = None
     until: int | None = None  # step of the search up to which it is shown
-    step: int = 0  # at which a word is forced or forbidden
-    force: str | None = None
-    forbid: str | None = None
+    force: str | None = None  # words that the search must write, "step=word, ..."
+    forbid: str | None = None  # words that it may not begin
     kept: Scene | None = field(default=None, repr=False)  # of this very text, so that it is not translated again
 
     @cached_property
     def scene(self) -> Scene:
         """The text's translation, laid open."""
-        return self.kept or stage(self.translator, self.text, self.beam_size)
+        return self.kept or stage(self.translator, self.text)
 
     def layer_of(self, kind: Kind) -> int:
         """The layer asked for, or the middle one."""
@@ -44,20 +44,20 @@ class Question:
 
 @dataclass(frozen=True)
 class View:
-    """One view: what it is called on the page, which of the page's controls it takes, and how it answers."""
+    """One view: what it is called, which of the page's controls it takes, and how it answers."""
 
     title: str
-    takes: set[str]
+    takes: frozenset[str]
     sections: tuple[str, ...]  # of docs/attention.md
+    function: Callable[..., Any] | None  # that makes its numbers
     answer: Callable[[Question], list[Panel]]
 
 
 def _contexts(asked: Question) -> list[Panel]:
+    """Without a second sentence the word is held against itself, said alone."""
     word = "bank" if asked.word is None else str(asked.word)
-    if asked.beside is None and word not in contexts.PAIRS:
-        raise UserError(f"a second sentence with {word!r} is needed: --beside")
-    beside = asked.beside or next(text for text in contexts.PAIRS[word] if text != asked.text)
-    return contexts.panels(contexts.contexts(asked.scene, stage(asked.translator, beside, asked.beam_size), word))
+    beside = asked.beside or next((text for text in contexts.PAIRS.get(word, ()) if text != asked.text), word)
+    return contexts.panels(contexts.contexts(asked.scene, stage(asked.translator, beside), word))
 
 
 def _geometry(asked: Question) -> list[Panel]:
@@ -85,78 +85,102 @@ def _heads(asked: Question) -> list[Panel]:
 
 
 def _decoding(asked: Question) -> list[Panel]:
-    tokenizer = asked.translator.tokenizer
-    if asked.force is not None and asked.forbid is not None:
-        raise UserError("force a word or forbid one, not both at once")
-    edits = decoding.Edits()
-    if asked.force is not None:
-        edits = decoding.force_word(tokenizer, asked.force, asked.step)
-    elif asked.forbid is not None:
-        edits = decoding.forbid_word(tokenizer, asked.forbid, asked.step)
-    beam_size = asked.beam_size or min(asked.translator.info.decode.beam_size, decoding.WIDEST)
-    return decoding.panels(decoding.decoding(asked.translator, asked.text, beam_size, edits), asked.until)
+    edits = decoding.read_edits(asked.translator.tokenizer, asked.force, asked.forbid)
+    own = min(asked.translator.info.decode.beam_size, decoding.WIDEST)
+    beam_size = own if asked.beam_size is None else asked.beam_size
+    return decoding.panels(decoding.decoding(asked.scene, beam_size, edits), asked.until)
+
+
+def _view(title: str, takes: str, sections: Sequence[str], function: Any, answer: Callable[..., list[Panel]]) -> View:
+    return View(title, frozenset(takes.split()), tuple(sections), function, answer)
 
 
 VIEWS: dict[str, View] = {
-    "contexts": View(
-        "Static against contextual", {"beside", "word"}, ("Embedding and position", "Residual"), _contexts
+    "contexts": _view(
+        "Static against contextual", "word beside", ["Embedding and position", "Residual"], contexts.contexts, _contexts
     ),
-    "geometry": View(
-        "Geometry", {"kind", "layer", "head", "asking"}, ("Query, key, value", "Scores and weights"), _geometry
+    "geometry": _view(
+        "Geometry",
+        "kind layer head asking",
+        ["Query, key, value", "Scores and weights"],
+        geometry.geometry,
+        _geometry,
     ),
-    "steps": View(
+    "steps": _view(
         "q, k, v step by step",
-        {"kind", "layer", "head", "asking", "answering", "scaled"},
-        ("Query, key, value", "Scores and weights", "Masks", "Heads", "Residual"),
+        "kind layer head asking answering scaled",
+        ["Query, key, value", "Scores and weights", "Masks", "Heads", "Residual"],
+        steps.steps,
         _steps,
     ),
-    "example": View(
+    "example": _view(
         "The chapter's worked example",
-        set(),
-        ("Query, key, value", "Scores and weights"),
+        "",
+        ["Query, key, value", "Scores and weights"],
+        example.example,
         lambda asked: example.panels(example.example()),
     ),
-    "sides": View(
+    "sides": _view(
         "Self- and cross-attention",
-        {"layer", "head"},
-        ("Query, key, value", "Residual"),
+        "layer head",
+        ["Query, key, value", "Residual"],
+        sides.panels,
         lambda asked: sides.panels(asked.scene, asked.layer_of("cross"), asked.head),
     ),
-    "mask": View("Causal mask", {"layer", "head"}, ("Masks",), _masking),
-    "heads": View("Heads", set(), ("Heads",), _heads),
-    "decoding": View("Decoding", {"beam_size", "until", "step", "force", "forbid"}, ("Search", "Cache"), _decoding),
-    "cost": View("Cost", set(), ("Cache", "Scores and weights"), lambda asked: cost.panels(cost.cost(asked.scene))),
-    "recipe": View("Numeric recipe and sources", set(), (), lambda asked: recipe.panels()),
+    "mask": _view("Causal mask", "layer head", ["Masks"], masking.masking, _masking),
+    "heads": _view("Heads", "", ["Heads"], heads.statistics, _heads),
+    "decoding": _view("Decoding", "beam_size until force forbid", ["Search", "Cache"], decoding.decoding, _decoding),
+    "cost": _view(
+        "Cost", "", ["Cache", "Scores and weights"], cost.cost, lambda asked: cost.panels(cost.cost(asked.scene))
+    ),
+    "recipe": _view("Numeric recipe and sources", "", [], None, lambda asked: recipe.panels()),
 }
 
 
 def sources(view: str) -> list[Panel]:
     """Equations and functions behind a view, for the end of its page."""
-    return recipe.sources(VIEWS[view].sections) if VIEWS[view].sections else []
+    return recipe.sources(VIEWS[view].sections, VIEWS[view].function) if VIEWS[view].sections else []
 
 
 @dataclass(frozen=True)
 class Exhibit:
     """A view that has been answered: its panels are the data; a notebook shows it as it stands on the page."""
 
-    name: str
+    view: str
+    title: str
     panels: list[Panel]
 
     def __str__(self) -> str:
-        return as_text(self.panels)
+        return as_text([Prose(self.title), *self.panels])
+
+    def json(self) -> bytes:
+        """All numbers, in full."""
+        return as_json(self.view, self.title, self.panels)
+
+    def html(self) -> bytes:
+        """A page that needs nothing else, with equations and functions at its end."""
+        return drawing.page(self.title, [*self.panels, *sources(self.view)])
+
+    def png(self) -> bytes:
+        """Its pictures."""
+        return panels_png(self.panels, self.title)
 
     def _repr_html_(self) -> str:
-        shown = drawing.fragment([*self.panels, *sources(self.name)])
+        shown = drawing.fragment([*self.panels, *sources(self.view)])
         return f"<style>{drawing.style()}</style>{shown}<script>{drawing.script()}</script>"
 
 
 def explore(translator: Translator, text: str, view: str, **asked: Any) -> Exhibit:
     """Answer a view of a text of one sentence; further settings are those of Question."""
-    return Exhibit(view, answer(view, Question(translator, text, **asked)))
+    question = Question(translator, text, **asked)
+    found = answer(view, question)
+    scene = vars(question).get("scene")  # views that are of no sentence do not translate one
+    about = "" if scene is None else f": {scene.sentence.source} → {scene.sentence.text}"
+    return Exhibit(view, VIEWS[view].title + about, found)
 
 
-def answer(name: str, asked: Question) -> list[Panel]:
+def answer(view: str, asked: Question) -> list[Panel]:
     """The panels of a view by its name."""
-    if name not in VIEWS:
-        raise UserError(f"view {name!r} is not one of {', '.join((*KINDS, *VIEWS))}")
-    return VIEWS[name].answer(asked)
+    if view not in VIEWS:
+        raise UserError(f"view {view!r} is not one of {', '.join((*KINDS, *VIEWS))}")
+    return VIEWS[view].answer(asked)

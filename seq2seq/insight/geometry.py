@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from seq2seq.insight.panels import Bars, Cloud, Panel, Point, Prose
 from seq2seq.insight.scene import KINDS, Kind, Scene
@@ -41,7 +42,9 @@ def geometry(scene: Scene, kind: Kind, layer: int, head: int, asking: int) -> Ge
     scene.check(layer, head, kind)
     trace = scene.attentions(kind)[layer]
     query, output = trace.Q[0, head, asking], trace.O[0, head, asking]
-    keys, values = trace.K[0, head], trace.V[0, head]
+    rows, columns = scene.labels(kind)
+    seen = asking + 1 if kind == "decoder" else len(columns)  # the mask hides later ones
+    keys, values = trace.K[0, head, :seen], trace.V[0, head, :seen]
     centre, axes, kept = principal(torch.cat([query[None], keys, values, output[None]]))
 
     def place(vector: Tensor) -> Place:
@@ -49,30 +52,32 @@ def geometry(scene: Scene, kind: Kind, layer: int, head: int, asking: int) -> Ge
         return x, y, z
 
     tokens, words = frequent_words(scene.translator.tokenizer, WORDS)
-    labels = scene.labels(kind)
-    grey = word_keys(scene, kind, layer, tokens)[:, head]
+    grey = word_keys(scene, kind, layer, tokens)[:, head].unbind() if tokens else ()
     return Geometry(
         kind=kind,
         layer=layer,
         head=head,
-        asking=labels[0][asking],
-        answering=labels[1],
+        asking=rows[asking],
+        answering=columns[:seen],
         query=place(query),
         keys=list(map(place, keys)),
         values=list(map(place, values)),
         output=place(output),
         words=list(zip(words, map(place, grey), strict=True)),
-        weights=trace.A[0, head, asking].tolist(),
+        weights=trace.A[0, head, asking, :seen].tolist(),
         kept=kept,
     )
 
 
 def principal(vectors: Tensor) -> tuple[Tensor, Tensor, float]:
-    """Principal component analysis of vectors (N, K): their mean (K,), three axes (K, 3), the variance kept, 0 to 1."""
+    """Principal component analysis of vectors (N, K): their mean (K,), three axes (K, 3), the variance kept, 0 to 1.
+
+    Vectors of fewer than three numbers have axes of zeros beside their own.
+    """
     centre = vectors.mean(dim=0)
     _, spread, axes = torch.linalg.svd(vectors - centre, full_matrices=True)
     variance = spread.square()
-    return centre, axes[:3].T, float(variance[:3].sum() / variance.sum())
+    return centre, functional.pad(axes[:3].T, (0, max(0, 3 - len(axes)))), float(variance[:3].sum() / variance.sum())
 
 
 def word_keys(scene: Scene, kind: Kind, layer: int, tokens: list[int]) -> Tensor:

@@ -4,7 +4,7 @@ The survey over the split is made once, by `scripts/heads.py`, and lies in the m
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,10 +18,11 @@ from seq2seq.config import Section, validate
 from seq2seq.data.splits import Example
 from seq2seq.errors import UserError
 from seq2seq.folder import HEADS, WEIGHTS, fingerprint
-from seq2seq.insight.panels import Panel, Prose, SmallMaps, Table
+from seq2seq.insight.panels import Cell, Panel, Prose, SmallMaps, Table
 from seq2seq.insight.scene import KINDS, Kind, Scene, attention_of
 from seq2seq.model import MultiHeadAttention
 from seq2seq.translation import alignment
+from seq2seq.translation.alignment import merge_pieces
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.translator import Translator
 
@@ -69,10 +70,16 @@ def load_survey(translator: Translator) -> Survey | None:
     return found if found.model == fingerprint(folder, translator.info) else None
 
 
-def survey(translator: Translator, examples: Sequence[Example], split: str, *, bleu: bool = True) -> Iterator[Survey]:
-    """Look at every head over a split; one survey more after each head, the last of them complete.
+def survey(
+    translator: Translator,
+    examples: Sequence[Example],
+    split: str,
+    watch: Callable[[list[HeadFacts]], Iterable[HeadFacts]] = iter,
+) -> Survey:
+    """Look at every head over a split. For the torch engine in float32, which searches with the weights that are shown.
 
-    Statistics are of the model's own greedy translations; BLEU is that of greedy search. `bleu=False` leaves it at 0.
+    Statistics are of the model's own greedy translations; BLEU is that of greedy search. `watch` goes through the
+    heads while BLEU is measured without each, which takes as long as translating the split.
     """
     sources = [example.source for example in examples]
     references = [example.references for example in examples]
@@ -83,13 +90,11 @@ def survey(translator: Translator, examples: Sequence[Example], split: str, *, b
     model = fingerprint(folder, translator.info)
     facts = statistics(translator, [sentence for result in results for sentence in result.sentences])
     whole = evaluation.score_subset([result.text for result in results], references).bleu
-    found = []
-    for fact in facts:
-        lost = whole - _bleu_without(translator, fact, sources, references) if bleu else 0.0
-        found.append(fact.model_copy(update={"bleu_lost": round(lost, 2)}))
-        yield Survey(
-            model=model, split=split, sentences=len(examples), beam_size=1, bleu=round(whole, 2), heads=list(found)
-        )
+    found = [
+        fact.model_copy(update={"bleu_lost": round(whole - _bleu_without(translator, fact, sources, references), 2)})
+        for fact in watch(facts)
+    ]
+    return Survey(model=model, split=split, sentences=len(examples), beam_size=1, bleu=round(whole, 2), heads=found)
 
 
 def _bleu_without(
@@ -170,10 +175,11 @@ def _agreements(sentences: Sequence[SentenceTranslation], layers: int, heads: in
     for sentence in sentences:
         wanted = {(link.source, link.target) for link in sentence.alignment}
         links += len(wanted)
+        source, target = (merge_pieces(side[:-1]) for side in (sentence.source_tokens, sentence.target_tokens))
         for layer in range(layers):
             for head in range(heads):
-                words = sentence.word_attention(layer, head)
-                found = alignment.links(words, sentence.source_words, sentence.target_words)
+                weights = sentence.piece_attention(layer, head)
+                found = alignment.word_links(weights, source, target, sentence.aligning.step)
                 common[layer, head] += len(wanted & {(link.source, link.target) for link in found})
     shares: list[list[float]] = (common / max(links, 1)).tolist()
     return shares
@@ -202,7 +208,7 @@ def panels(scene: Scene, found: Survey | None) -> list[Panel]:
 
 def survey_panels(found: Survey) -> list[Panel]:
     """The survey as a table, and what stands out in it."""
-    rows: list[list[str | int | float]] = [
+    rows: list[list[Cell]] = [
         [
             KINDS[fact.kind], fact.layer, fact.head, round(fact.entropy, 2),
             *(f"{100 * share:.0f} %" for share in (fact.previous, fact.same, fact.next, fact.mark)),

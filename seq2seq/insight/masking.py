@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seq2seq.errors import UserError
 from seq2seq.insight.heatmap import HeatMap
 from seq2seq.insight.panels import Panel, Prose, Table
 from seq2seq.insight.scene import Scene
@@ -59,8 +58,6 @@ def masking(scene: Scene, layer: int, head: int) -> Masking:
 def decode_unmasked(model: Transformer, tgt: Tensor, memory: Tensor, layer: int) -> tuple[Tensor, Tensor]:
     """The decoder's output (B, T, D) where one layer sees the future, and that layer's weights (B, H, T, T)."""
     x, causal = model.embed(tgt), causal_mask(tgt.size(1), tgt.device)
-    if not 0 <= layer < len(model.decoder):
-        raise UserError(f"layer {layer} is not one of 0 to {len(model.decoder) - 1}")
     seen = None
     for number, block in enumerate(model.decoder):
         mask = None if number == layer else causal
@@ -86,12 +83,11 @@ def panels(found: Masking) -> list[Panel]:
         HeatMap(found.masked, found.read, found.read, f"{where}, with the mask"),
         HeatMap(found.unmasked, found.read, found.read, f"{where}, without it"),
         Prose(
-            f"Without the mask this head puts {100 * found.looks_ahead:.0f} % of its weight on what it may not "
-            "see. The sentence as a whole "
-            f"becomes {'more' if gain > 0 else 'less'} probable, by {abs(gain):.2f} nats. The model has never "
-            "been trained without the mask, so it does "
-            "not know how to use what it sees there; a model that is trained so learns to copy the next piece, "
-            "and can write nothing by itself."
+            f"Without the mask this head puts {100 * found.looks_ahead:.0f} % of its weight on what it may not see. "
+            f"With the mask taken from all heads of layer {found.layer} the translation becomes "
+            f"{'more' if gain > 0 else 'less'} probable, by {abs(gain):.2f} nats: the model has been trained under the "
+            "mask and was never shown what to do with what it sees there. Trained without it, a decoder could copy the "
+            "next piece instead of predicting it."
         ),
         Table(
             "Log-probability of each piece, in nats",

@@ -44,11 +44,20 @@
     turn(cloud, ...TURNS[event.key]);
   });
 
+  // What is pointed at or tapped says its name and number below the picture.
+  document.addEventListener("pointerover", (event) => {
+    const pointed = event.target.closest?.(".panel :is(i[title], g, rect, circle)");
+    const said = pointed && (pointed.getAttribute("title") ?? pointed.querySelector(":scope > title")?.textContent);
+    const line = said && pointed.closest(".panel").querySelector("output");
+    if (line) line.textContent = said;
+  });
+
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.('.panels a[href^="#"]');
     if (!link) return;
     event.preventDefault(); // or Gradio takes it for another page
-    const code = document.getElementById(link.getAttribute("href").slice(1));
+    const code = link.closest(".panels").querySelector(link.getAttribute("href")); // a notebook has it in other cells, too
+    if (!code) return;
     code.open = true;
     code.querySelector("summary").focus();
     code.scrollIntoView({ block: "start" });

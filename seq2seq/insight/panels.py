@@ -152,9 +152,13 @@ def cell_text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else number(cell)
 
 
-def as_json(name: str, panels: Sequence[Panel]) -> bytes:
+def as_json(view: str, title: str, panels: Sequence[Panel]) -> bytes:
     """All numbers of a view, in full."""
-    values = {"view": name, "panels": [{"kind": type(panel).__name__, **_plain(panel)} for panel in panels]}
+    values = {
+        "view": view,
+        "title": title,
+        "panels": [{"kind": type(panel).__name__, **_plain(panel)} for panel in panels],
+    }
     return (json.dumps(values, ensure_ascii=False, indent=1) + "\n").encode()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import seq2seq
-from seq2seq.insight.panels import Code, Link, Panel, Prose, Table
+from seq2seq.insight.panels import Cell, Code, Link, Panel, Prose, Table
 from seq2seq.model import AttentionTrace, KVCache, MultiHeadAttention, Transformer, attend, attend_fused
 from seq2seq.model.attention import causal_mask, padding_mask
 from seq2seq.model.blocks import DecoderBlock, EncoderBlock, FeedForward, sinusoids
@@ -21,31 +21,30 @@ PAGE = ROOT / "docs/attention.md"
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the chapter: section of docs/attention.md, equation, function."""
+    """A step of the chapter: section of docs/attention.md, what is done, equation, function."""
 
     section: str
     name: str
     equation: str
     function: Callable[..., Any] | type
 
-    @property
-    def place(self) -> str:
-        """File, line and name of the function, as an editor opens it."""
-        path = Path(inspect.getsourcefile(self.function) or "").resolve()
-        line = inspect.getsourcelines(self.function)[1]
-        return f"{path.relative_to(ROOT).as_posix()}:{line} {self.function.__qualname__}"
+
+def place_of(function: Callable[..., Any] | type) -> str:
+    """File, line and name of a function, as an editor opens it."""
+    path = Path(inspect.getsourcefile(function) or "").resolve()
+    return f"{path.relative_to(ROOT).as_posix()}:{inspect.getsourcelines(function)[1]} {function.__qualname__}"
 
 
 STEPS = (
     Step("Embedding and position", "a piece is looked up", "H = X + P, X = sqrt(D) E[piece]", Transformer.embed),
     Step("Embedding and position", "positions", "P[p, 2i] = sin(p / 10000^(2i/D)), P[p, 2i+1] = cos(…)", sinusoids),
-    Step("Query, key, value", "three projections", "q = W_Q x, k = W_K x, v = W_V x", MultiHeadAttention.forward),
+    Step("Query, key, value", "three projections", "q = W_Q x + b_Q, and so k and v", MultiHeadAttention.forward),
     Step("Scores and weights", "scores, mask, softmax, mixing", "softmax(Q K^T / sqrt(d_head) + M) V", attend),
     Step("Scores and weights", "the same as one kernel", "the same", attend_fused),
     Step("Scores and weights", "everything that one layer computed", "Q, K, V, S, A, O", AttentionTrace),
     Step("Masks", "no position sees the future", "M[i, j] = 0 for j <= i, -inf for j > i", causal_mask),
     Step("Masks", "padding is hidden", "M[j] = -inf where j is padding", padding_mask),
-    Step("Heads", "heads joined and projected", "Concat(head_1 … head_H) W_O", MultiHeadAttention.project),
+    Step("Heads", "heads joined and projected", "W_O Concat(head_1 … head_H) + b_O", MultiHeadAttention.project),
     Step("Residual", "encoder block", "X <- X + MHA(LN(X)); X <- X + FFN(LN(X))", EncoderBlock.forward),
     Step("Residual", "decoder block", "X <- X + MHA(LN(X), memory) between the two", DecoderBlock.forward),
     Step("Residual", "feed-forward layer", "FFN(x) = W_2 max(0, W_1 x + b_1) + b_2", FeedForward),
@@ -65,21 +64,42 @@ def sections() -> dict[str, str]:
 
 def panels() -> list[Panel]:
     """All steps, the section that explains each, and its code."""
-    said = "Every number on these pages is computed by one of these functions. Equations and functions open below."
+    said = "These functions are the model. What a view makes of their numbers is done by the function below it."
     return [Prose(said), *sources(tuple(dict.fromkeys(step.section for step in STEPS)))]
 
 
-def sources(names: Sequence[str]) -> list[Panel]:
-    """The steps of some sections of docs/attention.md as a table with links, then these sections and the code."""
+def sources(names: Sequence[str], own: Callable[..., Any] | None = None) -> list[Panel]:
+    """The steps of some sections of docs/attention.md as a table with links, then these sections and the code.
+
+    `own` is the function that makes a view of them.
+    """
     chosen = [step for step in STEPS if step.section in names]
-    table = Table(
-        "Where this is computed, and explained",
-        ["step", "equation", "section of docs/attention.md", "function"],
-        [[step.name, f"`{step.equation}`", _link(step.section), _link(step.place)] for step in chosen],
-    )
-    texts = [(f"docs/attention.md: {name}", sections()[name], name) for name in names if name in sections()]
-    texts += [(step.place, inspect.cleandoc("\n" + inspect.getsource(step.function)), step.place) for step in chosen]
-    return [table, *(Code(caption, text, _anchor(name)) for caption, text, name in texts)]
+    explained = [name for name in names if name in sections()]
+    functions = [step.function for step in chosen] + ([] if own is None else [inspect.unwrap(own)])
+    rows: list[list[Cell]] = [
+        [
+            step.name,
+            f"`{step.equation}`",
+            _link(step.section) if step.section in explained else step.section,
+            _link(place_of(step.function)),
+        ]
+        for step in chosen
+    ]
+    if own is not None:
+        rows.append(["this view", "", "", _link(place_of(functions[-1]))])
+    return [
+        Table(
+            "Where this is computed, and explained",
+            ["step", "equation", "section of docs/attention.md", "function"],
+            rows,
+        ),
+        *(Code(f"docs/attention.md: {name}", sections()[name], _anchor(name)) for name in explained),
+        *(Code(place_of(one), _source(one), _anchor(place_of(one))) for one in functions),
+    ]
+
+
+def _source(function: Callable[..., Any] | type) -> str:
+    return inspect.cleandoc("\n" + inspect.getsource(function))
 
 
 def _link(name: str) -> Link:

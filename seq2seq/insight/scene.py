@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from seq2seq.errors import UserError
 from seq2seq.model import AttentionTrace, ModelTrace, MultiHeadAttention, Transformer
-from seq2seq.translation.alignment import SPACE
+from seq2seq.translation.alignment import SPACE, merge_pieces
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.translator import Translator
 
@@ -92,23 +92,26 @@ class Scene:
         return Inputs(residual, block.cross_attention_norm(residual), self.trace.memory[0])
 
     def place(self, word: str | int | None, kind: Kind, *, asked: bool = True) -> int:
-        """The piece, of those that ask or of those that answer, that a word or a number from 0 names; None: the first.
+        """The piece, of those that ask or of those that answer, that is meant; None: the first.
 
-        A word names the first of its pieces.
+        A number counts from 0; a text is a piece, or a word, of which it means the first piece.
         """
         labels = self.labels(kind)[0 if asked else 1]
         if word is None:
             return 0
-        if isinstance(word, int) or word.isdigit():
+        if isinstance(word, int) or word.isdecimal():
             if not 0 <= int(word) < len(labels):
                 raise UserError(f"piece {word} is not one of 0 to {len(labels) - 1}")
             return int(word)
-        plain = [label.removeprefix(SPACE).casefold() for label in labels]
         wanted = word.removeprefix(SPACE).casefold()
-        begun = [index for index, piece in enumerate(plain) if piece and wanted.startswith(piece)]
-        for index in sorted(begun, key=lambda index: plain[index] != wanted):
-            return index
-        raise UserError(f"{word!r} is none of the pieces {' '.join(labels)}")
+        words = merge_pieces(["" if label in ("<s>", "</s>") else label for label in labels])
+        found = [index for index, label in enumerate(labels) if label.removeprefix(SPACE).casefold() == wanted]
+        found += [
+            own[0] for text, own in zip(words.words, words.pieces, strict=True) if text.casefold() == wanted and own
+        ]
+        if not found:
+            raise UserError(f"{word!r} is none of the pieces {' '.join(labels)}")
+        return found[0]
 
 
 def attention_of(model: Transformer, kind: Kind, layer: int) -> MultiHeadAttention:

@@ -1,5 +1,6 @@
 """Self-attention and cross-attention side by side (section 9): who asks, and who answers."""
 
+from seq2seq.errors import UserError
 from seq2seq.insight.heatmap import HeatMap
 from seq2seq.insight.panels import Panel, Table
 from seq2seq.insight.scene import KINDS, Kind, Scene
@@ -25,7 +26,10 @@ def side_map(scene: Scene, kind: Kind, layer: int, head: int | None) -> HeatMap:
 
 
 def panels(scene: Scene, layer: int, head: int | None) -> list[Panel]:
-    """The three attentions of one layer; the encoder's last layer stands in where it has fewer."""
+    """The three attentions of one layer; where a stack has fewer layers, its last one, as the captions say."""
+    most = max(len(scene.attentions(kind)) for kind in ROLES)
+    if not 0 <= layer < most:
+        raise UserError(f"layer {layer} is not one of 0 to {most - 1}")
     shown: list[Panel] = [
         Table(
             "One formula, two questions",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq.insight.panels import Bars, Panel, Prose, Table, Vectors, number
+from seq2seq.insight.panels import Bars, Cell, Panel, Prose, Table, Vectors, number
 from seq2seq.insight.scene import KINDS, Kind, Scene
 from seq2seq.model.attention import causal_mask
 
@@ -36,10 +36,9 @@ class Steps:
     weights: Tensor  # (S,)
     values: Tensor  # (S, K)
     output: Tensor  # (K,) O
-    joined: Tensor  # (H * K,) O of all heads
-    projected: Tensor  # (D,) W_O of it
+    projected: Tensor  # (D,) W_O of the O of all heads, joined, and b_O
     residual: Tensor  # (D,) h
-    result: Tensor  # (D,) h' = h + W_O O
+    result: Tensor  # (D,) h' = h + W_O O + b_O
     distance: float  # the largest difference between `projected` and what the layer itself gives,
     largest: float  # and the largest number in that: float32 holds seven digits of it
 
@@ -90,7 +89,6 @@ def steps(
         weights=weights[head],
         values=v[head],
         output=outputs[head],
-        joined=outputs.flatten(),
         projected=projected,
         residual=given.residual[asking],
         result=result,
@@ -127,77 +125,90 @@ def entropy(weights: Tensor) -> float:
 
 def panels(found: Steps) -> list[Panel]:
     """The walk from X to h', a panel a step."""
-    asks, answers = (labels[place] for labels, place in zip(found.labels, (found.asking, found.answering), strict=True))
-    keys = found.labels[1]
-    d_head = len(found.query)
-    divided = "divided by `sqrt(d_head)`" if found.scaled else "not divided"
-    without = (found.raw + found.mask).softmax(dim=0)
-    shown: list[Panel] = [
-        Prose(
-            f"{KINDS[found.kind].capitalize()}, layer {found.layer}, head {found.head}: “{asks}” asks, "
-            f"“{answers}” is one of "
-            f"{len(keys)} that answer."
-        ),
+    return [
+        _question(found),
         Table(
-            "1. Shapes",
-            ["what", "shape"],
-            [[name, " × ".join(map(str, shape))] for name, shape in found.shapes.items()],
+            "1. Shapes", ["what", "shape"], [[name, " × ".join(map(str, size))] for name, size in found.shapes.items()]
         ),
+        *_one_score(found),
+        _all_weights(found),
+        _division(found),
+        *_output(found),
+        Prose(_verdict(found)),
+    ]
+
+
+def _question(found: Steps) -> Prose:
+    asks, answers = found.labels[0][found.asking], found.labels[1][found.answering]
+    seen = int((found.mask == 0).sum())
+    hidden = "" if found.mask[found.answering] == 0 else f"; the mask hides “{answers}” from it"
+    where = f"{KINDS[found.kind].capitalize()}, layer {found.layer}, head {found.head}"
+    return Prose(
+        f"{where}: “{asks}” asks, {seen} of {len(found.mask)} pieces may answer; “{answers}” is looked at{hidden}."
+    )
+
+
+def _one_score(found: Steps) -> list[Panel]:
+    """q, k and their products, which sum to one score."""
+    asks, answers = found.labels[0][found.asking], found.labels[1][found.answering]
+    d_head, total = len(found.query), float(found.products.sum())
+    divided = f"Divided by sqrt({d_head}) = {number(math.sqrt(d_head))} that is {number(total / math.sqrt(d_head))}."
+    return [
         Vectors(
             f"2. `q` of “{asks}”, `k` of “{answers}”, and their products, number by number",
             ["q", "k", "q · k"],
             torch.stack([found.query, found.key, found.products]).numpy(),
         ),
-        Prose(
-            f"3. The {d_head} products sum to {number(float(found.products.sum()))}. Divided by sqrt({d_head}) = "
-            f"{number(math.sqrt(d_head))} "
-            f"that is {number(float(found.products.sum()) / math.sqrt(d_head))}."
-        ),
-        Table(
-            f"4. From scores to weights: scores are {divided}, masked, exponentiated, and divided by their sum "
-            f"({number(float(found.exponentials.sum()))})",
-            ["key", "q · k", "score", "mask", "exp(score − largest)", "weight"],
-            [
-                [
-                    label,
-                    *(
-                        float(row[place])
-                        for row in (found.raw, found.scores, found.mask, found.exponentials, found.weights)
-                    ),
-                ]
-                for place, label in enumerate(keys)
-            ],
-        ),
-        Bars(
-            "5. Weights with the division "
-            f"({entropy((found.raw / math.sqrt(d_head) + found.mask).softmax(dim=0)):.2f} bits) and without "
-            f"({entropy(without):.2f} bits): without it the row is sharper",
-            keys,
-            {
-                "divided by sqrt(d_head)": (found.raw / math.sqrt(d_head) + found.mask).softmax(dim=0).tolist(),
-                "not divided": without.tolist(),
-            },
-        ),
+        Prose(f"3. The {d_head} products sum to {number(total)}. {divided}"),
+    ]
+
+
+def _all_weights(found: Steps) -> Table:
+    """From scores to weights, a key a row."""
+    divided = "divided by `sqrt(d_head)`" if found.scaled else "not divided"
+    columns = (found.raw, found.scores, found.mask, found.exponentials, found.weights)
+    rows: list[list[Cell]] = [
+        [label, *(float(column[place]) for column in columns)] for place, label in enumerate(found.labels[1])
+    ]
+    total = number(float(found.exponentials.sum()))
+    return Table(
+        f"4. From scores to weights: scores are {divided}, masked, exponentiated, and divided by their sum ({total})",
+        ["key", "q · k", "score", "mask", "exp(score − largest)", "weight"],
+        rows,
+    )
+
+
+def _division(found: Steps) -> Bars:
+    """The row with the division by sqrt(d_head) and without."""
+    with_it = (found.raw / math.sqrt(len(found.query)) + found.mask).softmax(dim=0)
+    without = (found.raw + found.mask).softmax(dim=0)
+    bits = f"{entropy(with_it):.2f} bits with the division, {entropy(without):.2f} without"
+    sharper = ": without it the row is sharper" if entropy(without) < entropy(with_it) else ""
+    series = {"divided by sqrt(d_head)": with_it.tolist(), "not divided": without.tolist()}
+    return Bars(f"5. Weights: {bits}{sharper}", found.labels[1], series)
+
+
+def _output(found: Steps) -> list[Panel]:
+    """Values mixed, heads joined and projected, and the sum with the state."""
+    return [
         Vectors(
             "6. Values times weights; their sum is `O`",
-            [*keys, "O"],
+            [*found.labels[1], "O"],
             torch.cat([found.weights[:, None] * found.values, found.output[None]]).numpy(),
         ),
         Vectors(
-            "7. All heads joined and projected by `W_O`, and added to the state: `h' = h + W_O O`",
-            ["h", "W_O O", "h'"],
+            "7. `O` of all heads joined and projected, and added to the state: `h' = h + W_O O + b_O`",
+            ["h", "W_O O + b_O", "h'"],
             torch.stack([found.residual, found.projected, found.result]).numpy(),
         ),
-        Prose(_verdict(found)),
     ]
-    return shown
 
 
 def _verdict(found: Steps) -> str:
     """How far the walk has come from what the model did."""
     if found.scaled:
         return (
-            f"Recomputed from the weights, the output `W_O O` is {found.distance:.1e} away from the layer's own "
+            f"Recomputed from the weights, the output `W_O O + b_O` is {found.distance:.1e} away from the layer's own "
             "in the worst of its "
             f"{len(found.result)} numbers; the largest of them is {number(found.largest)}, so that is "
             f"{found.relative:.1e} of it."

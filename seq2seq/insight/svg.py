@@ -17,7 +17,7 @@ SHAPES = {"query": "diamond", "output": "star", "word": "dot"}  # of points; oth
 def lines(panel: Lines) -> str:
     """Series over one x, with axes and a key."""
     values = [value for series in panel.series.values() for value in series]
-    scale_x = _scale(panel.x, LEFT, WIDTH - EDGE, False)
+    scale_x = _scale(panel.x, LEFT, WIDTH - EDGE, panel.logarithmic)
     scale_y = _scale(values, HEIGHT - BOTTOM, EDGE, panel.logarithmic)
     ticks = "".join(
         f'<text x="{scale_x(x):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{number(x)}</text>'
@@ -164,7 +164,7 @@ def tree(panel: Tree) -> str:
     width = (max(used, default=0) + 1) * STEP + 16
     height = max(used.values(), default=1) * ROW + 20
     size = f'style="width:{width}px" viewBox="0 0 {width} {height}"'
-    return f'<svg class="branches" {size} role="img" aria-label="{escape(panel.caption)}">{edges}{boxes}</svg>'
+    return f'<svg class="branches" {size} role="group" aria-label="{escape(panel.caption)}">{edges}{boxes}</svg>'
 
 
 def _short(text: str) -> str:

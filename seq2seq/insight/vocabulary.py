@@ -41,5 +41,5 @@ def nearest(
 @torch.inference_mode()
 def encoded_alone(model: Transformer, tokens: Sequence[int], eos_id: int) -> Tensor:
     """What the encoder makes of each word as a sentence of its own: (N, D), at the word's position."""
-    src = torch.tensor([[token, eos_id] for token in tokens], device=model.embedding.weight.device)
+    src = torch.tensor([[token, eos_id] for token in tokens], dtype=torch.long, device=model.embedding.weight.device)
     return model.encode(src)[:, 0]
