@@ -87,8 +87,8 @@ def test_a_words_embedding_is_the_same_and_its_states_part(translator: Translato
     assert found.cosines[-1] < 0.95
     assert len(found.stages) == len(found.cosines) == 3 + translator.info.model.encoder_layers
     assert found.translations == (first.sentence.text, second.sentence.text)
-    assert len(found.before) == len(found.after[0]) == contexts.NEIGHBOURS
-    assert "bank" not in [word for word, _ in found.before]
+    assert [len(near) for near in (*found.before, *found.after)] == [contexts.NEIGHBOURS] * 4
+    assert "bank" not in [word for word, _ in found.before[0]]
 
 
 def test_the_state_of_a_word_is_that_of_the_encoder(translator: Translator) -> None:

@@ -30,7 +30,7 @@ def test_the_notebook_runs(translator: Translator, monkeypatch: pytest.MonkeyPat
         if cell["cell_type"] == "code":
             shown.append(run("".join(cell["source"]), names))
     exhibits = [value for value in shown if isinstance(value, Exhibit)]
-    assert list(dict.fromkeys(exhibit.name for exhibit in exhibits)) == list(VIEWS)
+    assert list(dict.fromkeys(exhibit.view for exhibit in exhibits)) == list(VIEWS)
     assert all("<figure" in exhibit._repr_html_() or "<details" in exhibit._repr_html_() for exhibit in exhibits)
 
 
