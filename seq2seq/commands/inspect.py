@@ -9,7 +9,19 @@ from seq2seq.errors import UserError
 
 ENDINGS = (".html", ".png", ".json")
 MAPS = ("cross", "encoder", "decoder")
-EXPLORER = ("contexts", "geometry", "steps", "example", "sides", "mask", "heads", "decoding", "cost", "recipe")
+EXPLORER = (
+    "contexts",
+    "geometry",
+    "steps",
+    "example",
+    "sides",
+    "mask",
+    "heads",
+    "decoding",
+    "cost",
+    "recipe",
+    "occlusion",
+)
 
 
 def add_inspect(commands: Any) -> None:

@@ -6,7 +6,20 @@ from functools import cached_property
 from typing import Any
 
 from seq2seq.errors import UserError
-from seq2seq.insight import contexts, cost, decoding, drawing, example, geometry, heads, masking, recipe, sides, steps
+from seq2seq.insight import (
+    contexts,
+    cost,
+    decoding,
+    drawing,
+    example,
+    geometry,
+    heads,
+    masking,
+    occlusion,
+    recipe,
+    sides,
+    steps,
+)
 from seq2seq.insight.figures import panels_png
 from seq2seq.insight.panels import Panel, Prose, as_json, as_text
 from seq2seq.insight.scene import KINDS, Kind, Scene, stage
@@ -134,6 +147,13 @@ VIEWS: dict[str, View] = {
         "Cost", "", ["Cache", "Scores and weights"], cost.cost, lambda asked: cost.panels(cost.cost(asked.scene))
     ),
     "recipe": _view("Numeric recipe and sources", "", [], None, lambda asked: recipe.panels()),
+    "occlusion": _view(
+        "Is attention an explanation?",
+        "",
+        ["Explanation"],
+        occlusion.occlusions,
+        lambda asked: occlusion.panels(asked.scene),
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from seq2seq.model import AttentionTrace, KVCache, MultiHeadAttention, Transform
 from seq2seq.model.attention import causal_mask, padding_mask
 from seq2seq.model.blocks import DecoderBlock, EncoderBlock, FeedForward, sinusoids
 from seq2seq.translation.search import beam_search
+from seq2seq.translation.torch_engine import TorchEngine
 
 ROOT = Path(seq2seq.__file__).resolve().parents[1]
 PAGE = ROOT / "docs/attention.md"
@@ -49,6 +50,7 @@ STEPS = (
     Step("Residual", "decoder block", "X <- X + MHA(LN(X), memory) between the two", DecoderBlock.forward),
     Step("Residual", "feed-forward layer", "FFN(x) = W_2 max(0, W_1 x + b_1) + b_2", FeedForward),
     Step("Cache", "keys and values of the past are kept", "O(T d) for the newest piece", KVCache),
+    Step("Explanation", "a word is left out", "log P(t | x) - log P(t | x without s)", TorchEngine.likelihood),
     Step("Search", "log-probability / length ** alpha", "the best of some beginnings at each step", beam_search),
 )  # fmt: skip
 

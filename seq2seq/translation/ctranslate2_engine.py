@@ -226,6 +226,12 @@ class CTranslate2Engine(Engine):
         """See Engine."""
         return self._torch.attention(sources, targets)
 
+    def likelihood(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> "list[NDArray[np.float32]]":
+        """See Engine."""
+        return self._torch.likelihood(sources, targets)
+
     def trace(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "ModelTrace":
         """See Engine."""
         return self._torch.trace(sources, targets)

@@ -59,6 +59,12 @@ class Engine(ABC):
         """Cross-attention (layers, heads, T, S) of a forced pass over each pair."""
 
     @abstractmethod
+    def likelihood(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> "list[NDArray[np.float32]]":
+        """Log-probability (T,) of every target token, in nats, in a forced pass over each pair of ids with `</s>`."""
+
+    @abstractmethod
     def trace(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "ModelTrace":
         """A forced pass over pairs of ids (both with `</s>`), every attention laid open; row t predicts target t."""
 

@@ -19,6 +19,7 @@ from seq2seq.translation.engine import Engine, Hypothesis
 from seq2seq.translation.search import ModelStepper, Stepper, beam_search, greedy_search
 
 BATCH_TOKENS = 16_384  # padded source tokens, times beam, that are decoded together
+FORCED_TOKENS = 2_048  # padded tokens whose scores over the whole vocabulary are held at once
 
 
 class TorchEngine(Engine):
@@ -86,6 +87,22 @@ class TorchEngine(Engine):
             for row, i in enumerate(indices):  # copied, or each would keep its whole padded batch
                 maps[i] = weights[row, :, :, : len(targets[i]), : len(sources[i])].copy()
         return maps
+
+    @torch.inference_mode()
+    def likelihood(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[NDArray[np.float32]]:
+        """See Engine; in batches cut by length, whose scores over the vocabulary are held one batch at a time."""
+        found: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(sources)
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        for indices in cut(sorted(range(len(sources)), key=lengths.__getitem__), lengths, FORCED_TOKENS):
+            src, tgt = self._pad([sources[i] for i in indices]), self._pad([targets[i] for i in indices])
+            tgt_in = torch.cat([torch.full_like(tgt[:, :1], self.tokenizer.bos_id), tgt[:, :-1]], dim=1)
+            scores = self.model.logits(self.model(src, tgt_in)).float()  # (B, T, V)
+            of_target = scores.gather(2, tgt[:, :, None])[:, :, 0] - scores.logsumexp(dim=2)
+            for row, i in enumerate(indices):
+                found[i] = of_target[row, : len(targets[i])].cpu().numpy()
+        return found
 
     @torch.inference_mode()
     def trace(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> ModelTrace:

@@ -8,6 +8,7 @@ from chromium import PHONE, WIDE, skip_without_browser
 from seq2seq.insight import steps
 from seq2seq.insight.contexts import PAIRS
 from seq2seq.insight.gallery import VIEWS
+from seq2seq.insight.occlusion import occlusions
 from seq2seq.insight.panels import number
 from seq2seq.insight.scene import stage
 
@@ -28,6 +29,7 @@ FIRST_WORDS = {
     "decoding": "Finished translations",
     "cost": "One layer of self-attention",
     "recipe": "These functions are the model",
+    "occlusion": "Each source word is left out",
 }
 
 pytestmark = [
@@ -203,7 +205,7 @@ def test_cost_and_recipe_are_shown(explore, scene):
     page.locator("#view a", has_text="attend_fused").click()
     expect(page.locator("#view details", has_text="def attend_fused").locator("pre")).to_be_visible()
     choose(page, "recipe")
-    expect(page.locator("#view details")).to_have_count(22)
+    expect(page.locator("#view details")).to_have_count(24)
     link = page.locator("#view a", has_text=" attend").first
     link.click()
     code = page.locator("#view details", has_text="def attend(").first
@@ -214,6 +216,17 @@ def test_cost_and_recipe_are_shown(explore, scene):
     expect(
         page.locator("#view details", has_text="docs/attention.md: Scores and weights").locator("pre")
     ).to_be_visible()
+
+
+def test_occlusion_stands_beside_attention(explore, demo, scene):
+    page = explore()
+    choose(page, "occlusion")
+    expect(page.locator("#view .heatmap")).to_have_count(2)
+    (found,) = occlusions(demo.translator.engine, [scene.sentence])
+    shown = [
+        [float(cell.replace(",", "")) for cell in row[1:]] for row in table(page, "Loss of log-probability in nats")
+    ]
+    assert shown[1] == pytest.approx(found.lost[1], abs=0.01)
 
 
 def test_a_sentence_of_the_visitors_goes_along_with_a_word_of_it(visit):
