@@ -90,7 +90,10 @@ def times(item: str, translation: str) -> int:
 
 
 def survives(item: str, translation: str) -> bool:
-    """Whether an item is in a translation; of numbers the digits, and other signs of theirs, are enough."""
+    """Whether an item is in a translation; of numbers the digits, and other signs of theirs, are enough.
+
+    Dates and telephone numbers fall apart without their marks: their digits must stand in the same groups.
+    """
     if times(item, translation):
         return True
     if not item[0].isdigit() and item[0] not in "€$£¥+":
@@ -98,8 +101,10 @@ def survives(item: str, translation: str) -> bool:
     signs = set(re.findall(r"[€$£¥%<>=+]", item))
     if signs and times(item.replace(" ", ""), translation.replace(" ", "")):
         return True
-    found = {re.sub(r"\D", "", number) for pattern in _NUMBERS for number in re.findall(pattern, translation)}
-    return re.sub(r"\D", "", item) in found and signs <= set(translation)
+    groups = re.findall(r"\d+", item)
+    found = [re.findall(r"\d+", number) for pattern in _NUMBERS for number in re.findall(pattern, translation)]
+    same = groups in found if re.search(r"\d[-/]\d", item) else "".join(groups) in map("".join, found)
+    return same and signs <= set(translation)
 
 
 Translate = Callable[[list[str]], list[SentenceTranslation]]
