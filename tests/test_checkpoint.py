@@ -263,7 +263,7 @@ def test_owner_and_name_are_fetched_from_the_hub_without_any_pickle(bundled, mon
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
     assert find_model("owner/name") == bundled / "fr-en"
     assert asked["name"] == "owner/name"
-    files = ["README.md", "config.json", "curves.png", "model.safetensors", "tokenizer.model"]
+    files = ["README.md", "config.json", "curves.png", "heads.json", "model.safetensors", "tokenizer.model"]
     assert sorted(asked["patterns"]) == files
 
 

@@ -11,7 +11,9 @@ from seq2seq.cli import build_parser
 from seq2seq.folder import PRETRAINED
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *PRETRAINED.glob("*/README.md"), *ROOT.glob("models/*/README.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *PRETRAINED.glob("*/README.md"), *ROOT.glob("models/*/README.md")]
+)
 RECIPES = sorted(ROOT.glob("configs/*.toml"))
 COMMAND = re.compile(r"^(?:# )?(seq2seq [a-z].*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")

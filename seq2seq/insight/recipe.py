@@ -32,6 +32,7 @@ class Step:
 
 def place_of(function: Callable[..., Any] | type) -> str:
     """File, line and name of a function, as an editor opens it."""
+    function = inspect.unwrap(function)
     path = Path(inspect.getsourcefile(function) or "").resolve()
     return f"{path.relative_to(ROOT).as_posix()}:{inspect.getsourcelines(function)[1]} {function.__qualname__}"
 
@@ -77,7 +78,7 @@ def sources(names: Sequence[str], own: Callable[..., Any] | None = None) -> list
     """
     chosen = [step for step in STEPS if step.section in names]
     explained = [name for name in names if name in sections()]
-    functions = [step.function for step in chosen] + ([] if own is None else [inspect.unwrap(own)])
+    functions = [step.function for step in chosen] + ([] if own is None else [own])
     rows: list[list[Cell]] = [
         [
             step.name,
@@ -101,7 +102,7 @@ def sources(names: Sequence[str], own: Callable[..., Any] | None = None) -> list
 
 
 def _source(function: Callable[..., Any] | type) -> str:
-    return inspect.cleandoc("\n" + inspect.getsource(function))
+    return inspect.cleandoc("\n" + inspect.getsource(inspect.unwrap(function)))
 
 
 def _link(name: str) -> Link:
