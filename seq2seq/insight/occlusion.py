@@ -101,7 +101,8 @@ def _ranks(row: NDArray[np.floating]) -> Array:
     """Ranks from 0; equal values share the mean of theirs."""
     _, which, counts = np.unique(row, return_inverse=True, return_counts=True)
     last = counts.cumsum() - 1
-    return (last - (counts - 1) / 2)[which]
+    ranks: Array = (last - (counts - 1) / 2)[which]
+    return ranks
 
 
 def all_attentions(sentence: SentenceTranslation) -> dict[str, NDArray[np.float32]]:
