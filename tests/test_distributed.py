@@ -129,6 +129,7 @@ def test_each_process_has_random_numbers_of_its_own(double):
     assert not torch.equal(one["cpu"], other["cpu"])
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_exactly_with_as_many_processes_and_also_with_more(folder, tmp_path):
     dropout = ["--set", "model.dropout=0.1"]
     run_to_the_end(folder, 2, tmp_path / "unbroken", *dropout)

@@ -44,6 +44,7 @@ def test_a_run_killed_at_random_moments_loses_nothing(corpus, undisturbed, tmp_p
     assert same_run(tmp_path / "run", undisturbed, UPDATES)
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_each_change_that_it_makes_to_its_folder_loses_nothing(corpus, undisturbed, tmp_path):
     found, said = disturb("files", corpus, tmp_path)
     assert found["killed"] >= 50, said

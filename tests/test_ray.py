@@ -74,6 +74,7 @@ def run(command: list[str], mark: Path) -> str:
 # Text
 
 
+@pytest.mark.slow
 @needs_ray
 def test_text_is_translated_as_the_command_line_does_it(model: Path, tmp_path: Path, capsys: Captured) -> None:
     inputs = [write(tmp_path / "a.en", LINES[:30] + ODD), write(tmp_path / "empty.en", [])]

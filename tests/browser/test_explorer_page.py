@@ -251,7 +251,7 @@ def test_what_cannot_be_shown_is_said_in_its_place(explore):
     expect(page.locator("#view .panels")).to_contain_text("A bank & a <b>river</b>.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.slow), "dark"])
 def test_no_view_scrolls_a_phone_sideways_in_any_light(explore, scheme):
     page = explore(PHONE, has_touch=True, color_scheme=scheme)
     for view in VIEWS:
