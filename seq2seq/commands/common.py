@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seq2seq.data.splits import Example
     from seq2seq.translation.translator import Translator
 
 from seq2seq import storage
@@ -61,6 +62,27 @@ def search_options(parser: argparse.ArgumentParser) -> None:
     """--beam-size and --length-penalty."""
     parser.add_argument("--beam-size", type=int, metavar="N", help="hypotheses kept; 1 is greedy")
     parser.add_argument("--length-penalty", type=float, metavar="A", help="score = log-probability / length ** A")
+
+
+def split_options(parser: argparse.ArgumentParser) -> None:
+    """--dataset, --split and --limit."""
+    parser.add_argument("--dataset", default="tatoeba", metavar="NAME", help="sample, tatoeba (default) or multi30k")
+    parser.add_argument("--split", default="test", choices=("dev", "test"), help="default: test")
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N sentences")
+
+
+def load_examples(options: argparse.Namespace, translator: "Translator") -> "tuple[list[Example], str]":
+    """The sentences that --dataset, --split and --limit ask for, and what they are in words."""
+    from seq2seq.config import DataConfig
+    from seq2seq.data.corpus import load_split
+    from seq2seq.data.splits import group_references
+
+    if options.limit is not None and options.limit < 1:
+        raise UserError(f"--limit {options.limit} must be at least 1")
+    data = DataConfig(dataset=options.dataset, source=translator.info.source, target=translator.info.target)
+    examples = group_references(load_split(data, options.split))[: options.limit]
+    part = "" if options.limit is None else f"the first {options.limit} sentences of "
+    return examples, f"{part}the {options.split} split of {options.dataset}"
 
 
 class OutputPath(argparse.Action):
