@@ -5,7 +5,6 @@ Its embedding is the same in both. What the encoder makes of it is not: layer by
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from torch import Tensor
@@ -120,10 +119,10 @@ def _neighbours(found: Contexts) -> Table:
 def _places(scene: Scene, word: str) -> tuple[int, list[int]]:
     """Which word of the source it is, and its pieces."""
     words = merge_pieces(scene.sentence.source_tokens[:-1])
-    found = (n for n, one in enumerate(words.words) if one.casefold() == word.casefold())
-    for place in islice(found, 1):
-        return place, words.pieces[place]
-    raise UserError(f"{word!r} is not a word of {scene.sentence.source!r}")
+    place = next((n for n, one in enumerate(words.words) if one.casefold() == word.casefold()), None)
+    if place is None:
+        raise UserError(f"{word!r} is not a word of {scene.sentence.source!r}")
+    return place, words.pieces[place]
 
 
 def _states(scene: Scene, pieces: list[int]) -> list[Tensor]:

@@ -81,9 +81,8 @@ def panels(found: Example) -> list[Panel]:
     bank = WORDS.index("bank")
     return [
         Prose(
-            f"d_model {D_MODEL}, one head, d_head {D_HEAD}, a vocabulary of {VOCABULARY:,}, six tokens. The "
-            "numbers are random: "
-            "the example is about shapes."
+            f"d_model {D_MODEL}, one head, d_head {D_HEAD}, a vocabulary of {VOCABULARY:,}, six tokens. "
+            "The numbers are random: the example is about shapes."
         ),
         Table(
             "Shapes",
@@ -105,7 +104,6 @@ def panels(found: Example) -> list[Panel]:
         ),
         Prose(
             "The weights that the chapter prints for these scores do not follow from them: 1.7 is more than 1.3 "
-            "and would weigh less "
-            "(0.12 against 0.25). The line “softmax” has the right ones."
+            "and would weigh less (0.12 against 0.25). The line “softmax” has the right ones."
         ),
     ]

@@ -103,9 +103,7 @@ def panels(found: Geometry) -> list[Panel]:
         Bars("Softmax row: how much each key's value counts", found.answering, {"weight": found.weights}),
         Prose(
             f"The projection keeps {100 * found.kept:.0f} % of the variance of query, keys, values and output. "
-            "The output is the mean of the "
-            f"values, weighted by the bars. Words: the embeddings of {len(found.words)} frequent words as keys of "
-            "this head, "
-            "without any context."
+            "The output is the mean of the values, weighted by the bars. Words: the embeddings of "
+            f"{len(found.words)} frequent words as keys of this head, without any context."
         ),
     ]

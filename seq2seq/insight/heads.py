@@ -221,9 +221,8 @@ def survey_panels(found: Survey) -> list[Panel]:
     return [
         Prose(
             f"Over {found.split} ({found.sentences:,} sentences, greedy, BLEU {found.bleu:.1f}): most is lost "
-            f"without {KINDS[worst.kind]}, layer "
-            f"{worst.layer}, head {worst.head} ({worst.bleu_lost:.1f} BLEU); {idle} of {len(found.heads)} heads "
-            "change BLEU by less than 0.1."
+            f"without {KINDS[worst.kind]}, layer {worst.layer}, head {worst.head} ({worst.bleu_lost:.1f} BLEU); "
+            f"{idle} of {len(found.heads)} heads change BLEU by less than 0.1."
         ),
         Table(
             "What each head does, on the mean over all queries; the mark is </s> of the source, or <s> in "

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -10,12 +11,10 @@ from numpy.typing import NDArray
 from seq2seq.data.splits import Pair
 from seq2seq.errors import UserError
 from seq2seq.folder import AlignmentChoice
-from seq2seq.insight.scene import stage
+from seq2seq.insight.scene import Kind, labels_of, stage
 from seq2seq.translation import alignment
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.translator import Translator
-
-VIEWS = ("cross", "encoder", "decoder")
 
 
 @dataclass(frozen=True)
@@ -32,16 +31,11 @@ class Inspection:
 
     def view(self, name: str) -> tuple[NDArray[np.float32], list[str], list[str]]:
         """Weights of one attention with the labels of its queries (rows) and keys (columns)."""
-        source, target = self.sentence.source_tokens, self.sentence.target_tokens
-        inputs = ["<s>", *target[:-1]]
-        views = {
-            "cross": (self.cross, target, source),
-            "encoder": (self.encoder, source, source),
-            "decoder": (self.decoder, inputs, inputs),
-        }
-        if name not in views:
-            raise UserError(f"view {name!r} is not one of {', '.join(VIEWS)}")
-        return views[name]
+        weights = {"cross": self.cross, "encoder": self.encoder, "decoder": self.decoder}
+        if name not in weights:
+            raise UserError(f"view {name!r} is not one of {', '.join(weights)}")
+        rows, columns = labels_of(self.sentence, cast(Kind, name))
+        return weights[name], rows, columns
 
 
 def inspect(translator: Translator, text: str, beam_size: int | None = None) -> Inspection:

@@ -144,8 +144,7 @@ def panels(scene: Scene) -> list[Panel]:
         Prose(
             f"Over {own.target_words} target words the mean rank correlation of both is {own.correlation:.2f}, and "
             f"{100 * own.same_word:.0f} % have their greatest weight on the word that they lose most without. "
-            "Over the test "
-            "split: docs/attention.md."
+            "Over the test split: docs/attention.md."
         ),
         Table("Loss of log-probability in nats (negative: more probable without)", ["", *found.source], rows),
     ]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from seq2seq.errors import UserError
 from seq2seq.model import AttentionTrace, ModelTrace, MultiHeadAttention, Transformer
 from seq2seq.translation.alignment import SPACE, merge_pieces
-from seq2seq.translation.result import SentenceTranslation
+from seq2seq.translation.result import SentenceTranslation, check_number
 from seq2seq.translation.translator import Translator
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -46,24 +46,17 @@ class Scene:
 
     def check(self, layer: int, head: int | None, kind: Kind) -> None:
         """Refuse a layer or head that the model does not have."""
-        layers = len(self.attentions(kind))
-        heads = self.model.config.heads
-        for value, size, label in ((layer, layers, "layer"), (head, heads, "head")):
-            if value is not None and not 0 <= value < size:
-                raise UserError(f"{label} {value} is not one of 0 to {size - 1}")
+        check_number("layer", layer, len(self.attentions(kind)))
+        if head is not None:
+            check_number("head", head, self.model.config.heads)
 
     def attentions(self, kind: Kind) -> list[AttentionTrace]:
         """One attention's traces, a layer each."""
         return {"encoder": self.trace.encoder, "decoder": self.trace.decoder, "cross": self.trace.cross}[kind]
 
     def labels(self, kind: Kind) -> tuple[list[str], list[str]]:
-        """Pieces that ask and pieces that answer. The decoder reads `<s>` and the translation without its last piece.
-
-        In cross-attention a query is named by the piece that it predicts, as everywhere in this project.
-        """
-        source, target = self.sentence.source_tokens, self.sentence.target_tokens
-        read = ["<s>", *target[:-1]]
-        return {"encoder": (source, source), "decoder": (read, read), "cross": (target, source)}[kind]
+        """Pieces that ask and pieces that answer."""
+        return labels_of(self.sentence, kind)
 
     def module(self, kind: Kind, layer: int) -> MultiHeadAttention:
         """The attention of one layer."""
@@ -100,9 +93,7 @@ class Scene:
         if word is None:
             return 0
         if isinstance(word, int) or word.isdecimal():
-            if not 0 <= int(word) < len(labels):
-                raise UserError(f"piece {word} is not one of 0 to {len(labels) - 1}")
-            return int(word)
+            return check_number("piece", int(word), len(labels))
         wanted = word.removeprefix(SPACE).casefold()
         words = merge_pieces(["" if label in ("<s>", "</s>") else label for label in labels])
         found = [index for index, label in enumerate(labels) if label.removeprefix(SPACE).casefold() == wanted]
@@ -112,6 +103,16 @@ class Scene:
         if not found:
             raise UserError(f"{word!r} is none of the pieces {' '.join(labels)}")
         return found[0]
+
+
+def labels_of(sentence: SentenceTranslation, kind: Kind) -> tuple[list[str], list[str]]:
+    """Pieces that ask and pieces that answer. The decoder reads `<s>` and the translation without its last piece.
+
+    In cross-attention a query is named by the piece that it predicts, as everywhere in this project.
+    """
+    source, target = sentence.source_tokens, sentence.target_tokens
+    read = ["<s>", *target[:-1]]
+    return {"encoder": (source, source), "decoder": (read, read), "cross": (target, source)}[kind]
 
 
 def attention_of(model: Transformer, kind: Kind, layer: int) -> MultiHeadAttention:
@@ -128,10 +129,5 @@ def stage(translator: Translator, text: str, beam_size: int | None = None) -> Sc
     result = translator.translate(text, beam_size=beam_size)
     if len(result.sentences) != 1:
         raise UserError(f"exactly one sentence can be laid open, this text has {len(result.sentences)} to translate")
-    return lay_open(translator, result.sentences[0])
-
-
-@torch.inference_mode()
-def lay_open(translator: Translator, sentence: SentenceTranslation) -> Scene:
-    """The forced pass over a translation that is there already."""
+    sentence = result.sentences[0]
     return Scene(translator, sentence, translator.engine.trace([sentence.source_ids], [sentence.target_ids]))

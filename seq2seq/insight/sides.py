@@ -1,9 +1,9 @@
 """Self-attention and cross-attention side by side (section 9): who asks, and who answers."""
 
-from seq2seq.errors import UserError
 from seq2seq.insight.heatmap import HeatMap
 from seq2seq.insight.panels import Panel, Table
 from seq2seq.insight.scene import KINDS, Kind, Scene
+from seq2seq.translation.result import check_number
 
 ROLES: dict[Kind, tuple[str, str]] = {
     "encoder": ("each piece of the source", "all pieces of the source"),
@@ -28,8 +28,7 @@ def side_map(scene: Scene, kind: Kind, layer: int, head: int | None) -> HeatMap:
 def panels(scene: Scene, layer: int, head: int | None) -> list[Panel]:
     """The three attentions of one layer; where a stack has fewer layers, its last one, as the captions say."""
     most = max(len(scene.attentions(kind)) for kind in ROLES)
-    if not 0 <= layer < most:
-        raise UserError(f"layer {layer} is not one of 0 to {most - 1}")
+    check_number("layer", layer, most)
     shown: list[Panel] = [
         Table(
             "One formula, two questions",

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from seq2seq.insight.panels import Bars, Cell, Panel, Prose, Table, Vectors, number
-from seq2seq.insight.scene import KINDS, Kind, Scene
+from seq2seq.insight.scene import KINDS, Inputs, Kind, Scene
+from seq2seq.model import AttentionTrace, MultiHeadAttention
 from seq2seq.model.attention import causal_mask
 
 
@@ -69,7 +70,7 @@ def steps(
     weights = exponentials / exponentials.sum(dim=1, keepdim=True)
     outputs = (weights[:, None, :] @ v)[:, 0]  # (H, K)
     projected = attention.w_o.weight @ outputs.flatten() + attention.w_o.bias
-    result, own = given.residual[asking] + projected, layer_output(scene, kind, layer)[asking]
+    result, own = given.residual[asking] + projected, layer_output(attention, given, kind)[asking]
     return Steps(
         kind=kind,
         layer=layer,
@@ -78,7 +79,7 @@ def steps(
         answering=answering,
         labels=scene.labels(kind),
         scaled=scaled,
-        shapes=_shapes(scene, kind, layer),
+        shapes=_shapes(scene.attentions(kind)[layer], attention, given, kind),
         query=q[head],
         key=k[head, answering],
         products=q[head] * k[head, answering],
@@ -98,17 +99,17 @@ def steps(
 
 
 @torch.inference_mode()
-def layer_output(scene: Scene, kind: Kind, layer: int) -> Tensor:
+def layer_output(attention: MultiHeadAttention, given: Inputs, kind: Kind) -> Tensor:
     """MHA(LN(h)) by the layer itself, on the path by which it translates: (T, D)."""
-    given, attention = scene.inputs(kind, layer), scene.module(kind, layer)
     keys_values = attention.keys_values(given.context[None]) if kind == "cross" else None
     mask = causal_mask(len(given.x)) if kind == "decoder" else None
     output: Tensor = attention(given.x[None], keys_values=keys_values, mask=mask)
     return output[0]
 
 
-def _shapes(scene: Scene, kind: Kind, layer: int) -> dict[str, tuple[int, ...]]:
-    given, attention, trace = scene.inputs(kind, layer), scene.module(kind, layer), scene.attentions(kind)[layer]
+def _shapes(
+    trace: AttentionTrace, attention: MultiHeadAttention, given: Inputs, kind: Kind
+) -> dict[str, tuple[int, ...]]:
     d_head = attention.w_q.out_features // attention.heads
     asks, answers = ("X", "X") if kind != "cross" else ("X (decoder)", "memory (encoder)")
     found = {asks: tuple(given.x.shape), answers: tuple(given.context.shape)}
@@ -209,12 +210,10 @@ def _verdict(found: Steps) -> str:
     if found.scaled:
         return (
             f"Recomputed from the weights, the output `W_O O + b_O` is {found.distance:.1e} away from the layer's own "
-            "in the worst of its "
-            f"{len(found.result)} numbers; the largest of them is {number(found.largest)}, so that is "
-            f"{found.relative:.1e} of it."
+            f"in the worst of its {len(found.result)} numbers; the largest of them is {number(found.largest)}, so that "
+            f"is {found.relative:.1e} of it."
         )
     return (
-        f"Without the division the output is up to {number(found.distance)} away from the layer's own: this is "
-        "not what the "
-        "model did, but what it would have done."
+        f"Without the division the output is up to {number(found.distance)} away from the layer's own: this is not "
+        "what the model did, but what it would have done."
     )

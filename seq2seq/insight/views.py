@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seq2seq.errors import UserError
 from seq2seq.insight.inspection import Inspection
+from seq2seq.insight.scene import KINDS, Kind
+from seq2seq.translation.result import check_number
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,8 @@ class View:
     @property
     def title(self) -> str:
         """What is shown, in words."""
-        names = {"cross": "cross-attention", "encoder": "encoder self-attention", "decoder": "decoder self-attention"}
         head = "mean over heads" if self.head is None else f"head {self.head}"
-        return f"{names[self.name]}, layer {self.layer}, {head}"
+        return f"{KINDS[cast(Kind, self.name)]}, layer {self.layer}, {head}"
 
 
 def choose(inspection: Inspection, name: str, layer: int | None, head: int | None) -> View:
@@ -38,9 +39,9 @@ def choose(inspection: Inspection, name: str, layer: int | None, head: int | Non
     if layer is None:
         layer, default_head = sentence.default_choice if name == "cross" else (len(weights) - 1, None)
         head = default_head if head is None else head
-    for value, size, label in ((layer, weights.shape[0], "layer"), (head, weights.shape[1], "head")):
-        if value is not None and not 0 <= value < size:
-            raise UserError(f"{label} {value} is not one of 0 to {size - 1}")
+    check_number("layer", layer, weights.shape[0])
+    if head is not None:
+        check_number("head", head, weights.shape[1])
     if name == "cross":
         chosen = sentence.word_attention(layer, head)
         rows, columns = sentence.target_words, sentence.source_words

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from seq2seq.translation.alignment import Array
 
 
+def check_number(name: str, value: int | None, count: int) -> int:
+    """Refuse what is not the number, from 0, of one of so many."""
+    if value is None or not 0 <= value < count:
+        raise UserError(f"{name} {value} is not one of 0 to {count - 1}")
+    return value
+
+
 @dataclass(frozen=True)
 class Alternative:
     """One of the n best translations of a sentence."""
@@ -82,10 +89,9 @@ class SentenceTranslation:
         if layer is None and head is None:
             layer, head = self.default_choice
         layers, heads = self.attention.shape[:2]
-        if layer is None or not 0 <= layer < layers:
-            raise UserError(f"layer {layer} is not one of 0 to {layers - 1}")
-        if head is not None and not 0 <= head < heads:
-            raise UserError(f"head {head} is not one of 0 to {heads - 1}")
+        layer = check_number("layer", layer, layers)
+        if head is not None:
+            check_number("head", head, heads)
         heads_of_layer = self.attention[layer]
         chosen: Array = heads_of_layer.mean(axis=0) if head is None else heads_of_layer[head]
         return chosen

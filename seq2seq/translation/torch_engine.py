@@ -1,6 +1,6 @@
 """The reference engine: the search and the forced pass in torch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 
@@ -79,8 +79,7 @@ class TorchEngine(Engine):
     ) -> list[NDArray[np.float32]]:
         """See Engine; by the explicit formula, in batches cut by length."""
         maps: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(sources)
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for indices in cut(sorted(range(len(sources)), key=lengths.__getitem__), lengths, BATCH_TOKENS):
+        for indices in _by_length(sources, targets, BATCH_TOKENS):
             trace = self.trace([sources[i] for i in indices], [targets[i] for i in indices])
             cross = torch.stack([layer.A for layer in trace.cross], dim=1)  # (B, L, H, T, S)
             weights = cross.float().cpu().numpy()
@@ -94,10 +93,9 @@ class TorchEngine(Engine):
     ) -> list[NDArray[np.float32]]:
         """See Engine; in batches cut by length, whose scores over the vocabulary are held one batch at a time."""
         found: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(sources)
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for indices in cut(sorted(range(len(sources)), key=lengths.__getitem__), lengths, FORCED_TOKENS):
+        for indices in _by_length(sources, targets, FORCED_TOKENS):
             src, tgt = self._pad([sources[i] for i in indices]), self._pad([targets[i] for i in indices])
-            tgt_in = torch.cat([torch.full_like(tgt[:, :1], self.tokenizer.bos_id), tgt[:, :-1]], dim=1)
+            tgt_in = self._decoder_input([targets[i] for i in indices])
             scores = self.model.logits(self.model(src, tgt_in)).float()  # (B, T, V)
             of_target = scores.gather(2, tgt[:, :, None])[:, :, 0] - scores.logsumexp(dim=2)
             for row, i in enumerate(indices):
@@ -107,9 +105,20 @@ class TorchEngine(Engine):
     @torch.inference_mode()
     def trace(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> ModelTrace:
         """See Engine."""
-        tgt_in = [[self.tokenizer.bos_id, *target[:-1]] for target in targets]
-        return self.model.trace(self._pad(sources), self._pad(tgt_in))
+        return self.model.trace(self._pad(sources), self._decoder_input(targets))
+
+    def _decoder_input(self, targets: Sequence[Sequence[int]]) -> Tensor:
+        """What the decoder reads to predict these targets: `<s>`, and all of them but the last token."""
+        return self._pad([[self.tokenizer.bos_id, *target[:-1]] for target in targets])
 
     def save(self, folder: Path) -> None:
         """See Engine."""
         copy_model(self._loaded, folder)
+
+
+def _by_length(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
+) -> Iterator[list[int]]:
+    """Which pairs are forced together: those of like length, their longer side padded, within a budget."""
+    lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+    return cut(sorted(range(len(sources)), key=lengths.__getitem__), lengths, batch_tokens)
