@@ -10,9 +10,9 @@ from torch import nn
 from seq2seq.config import TrainConfig
 from seq2seq.data.batching import Batch
 from seq2seq.data.tokenizer import PAD
-from seq2seq.errors import UserError
 from seq2seq.training import objective
-from seq2seq.training.objective import Objective, check_optimiser, lr_at, make_optimiser, pick_precision, summed_loss
+from seq2seq.training.muon import Muon, orthogonal
+from seq2seq.training.objective import Objective, lr_at, make_optimiser, pick_precision, summed_loss
 
 SCHEDULES = ["inverse_sqrt", "linear", "cosine"]
 CPU = torch.device("cpu")
@@ -186,8 +186,50 @@ def test_a_learning_rate_reaches_both_parts_and_a_state_comes_back():
     assert torch.equal(*momentum)
 
 
-def test_muon_needs_a_torch_that_has_it(monkeypatch):
-    monkeypatch.delattr(torch.optim, "Muon")
-    with pytest.raises(UserError, match=r"train\.optimiser = 'muon' needs torch 2\.9 or later; this is 2\."):
-        check_optimiser(TrainConfig(optimiser="muon"))
-    check_optimiser(TrainConfig())
+@pytest.mark.parametrize("shape", [(16, 16), (8, 32), (32, 8)])
+def test_steps_of_muon_are_those_of_torchs_but_for_its_bfloat16(shape):
+    torchs = getattr(torch.optim, "Muon", None)
+    if torchs is None:
+        pytest.skip(f"torch {torch.__version__} has no Muon")
+    torch.manual_seed(0)
+    ours = nn.Parameter(torch.randn(shape))
+    theirs = nn.Parameter(ours.detach().clone())
+    optimisers = Muon([ours], 0.1, 0.01), torchs([theirs], 0.1, 0.01, adjust_lr_fn="match_rms_adamw")
+    for _ in range(3):
+        ours.grad = torch.randn(shape)
+        theirs.grad = ours.grad.clone()
+        for optimiser in optimisers:
+            optimiser.step()
+    torch.testing.assert_close(ours, theirs, atol=5e-3, rtol=0)
+
+
+@pytest.mark.parametrize(("precision", "expected"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)])
+def test_muon_multiplies_in_the_precision_of_the_run(precision, expected, monkeypatch):
+    """In bfloat16 a processor without instructions for it takes a hundred times as long."""
+    seen = []
+    baddbmm = torch.baddbmm
+    monkeypatch.setattr(
+        torch, "baddbmm", lambda x, *rest, **scales: seen.append(x.dtype) or baddbmm(x, *rest, **scales)
+    )
+    layer = nn.Linear(8, 8)
+    layer.weight.grad = torch.ones(8, 8)
+    make_optimiser(layer, TrainConfig(optimiser="muon"), precision).step()
+    assert set(seen) == {expected}
+    assert layer.weight.dtype == torch.float32
+
+
+def test_matrices_of_one_shape_are_made_orthogonal_as_each_alone():
+    torch.manual_seed(0)
+    matrices = torch.randn(3, 12, 7)
+    together = orthogonal(matrices)
+    for one, alone in zip(together, matrices, strict=True):
+        torch.testing.assert_close(one, orthogonal(alone[None])[0], atol=1e-5, rtol=0)
+    assert 0.6 < torch.linalg.svdvals(together).min() <= torch.linalg.svdvals(together).max() < 1.3
+
+
+def test_a_weight_without_a_gradient_stays():
+    used, unused = nn.Parameter(torch.ones(4, 4)), nn.Parameter(torch.ones(4, 4))
+    used.grad = torch.eye(4)
+    Muon([used, unused], 0.1, 0.5).step()
+    assert torch.equal(unused, torch.ones(4, 4))
+    assert not torch.equal(used, torch.ones(4, 4))

@@ -10,10 +10,10 @@ from torch.nn import functional
 
 from seq2seq.config import TrainConfig
 from seq2seq.data.batching import Batch
-from seq2seq.errors import UserError
 from seq2seq.model import Transformer
 from seq2seq.training.cross_entropy import summed_cross_entropy
 from seq2seq.training.guidance import HEAD, STEP, guided_head, head_scores, link_loss
+from seq2seq.training.muon import Muon
 
 
 def lr_at(update: int, config: TrainConfig, updates: int | None) -> float:
@@ -99,11 +99,13 @@ class Optimisers:
             part.load_state_dict(values)
 
 
-def make_optimiser(model: nn.Module, config: TrainConfig) -> "torch.optim.Optimizer | Optimisers":
+def make_optimiser(
+    model: nn.Module, config: TrainConfig, precision: str = "float32"
+) -> "torch.optim.Optimizer | Optimisers":
     """AdamW with the Transformer's betas; or Muon for the matrices of the layers, and AdamW for the rest.
 
-    Muon (Jordan et al. 2024) makes the singular values of a matrix's step alike. Its steps have the size of AdamW's
-    (Liu et al. 2025, section 2.2), so one learning rate serves both. Weight decay is for matrices only.
+    Their steps have the same size, so one learning rate serves both. Weight decay is for matrices only.
+    `precision` is that of the run's matrix products, Muon's included.
     """
     embeddings = {weight for part in model.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()}
     matrices = [weight for weight in model.parameters() if weight.dim() > 1]
@@ -112,18 +114,10 @@ def make_optimiser(model: nn.Module, config: TrainConfig) -> "torch.optim.Optimi
     rest = [weight for weight in matrices if config.optimiser == "adamw" or weight in embeddings]
     groups = [{"params": rest, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     adamw = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    return adamw if config.optimiser == "adamw" else Optimisers(_muon(layers, config), adamw)
-
-
-def check_optimiser(config: TrainConfig) -> None:
-    """Refuse Muon where torch does not have it yet."""
-    if config.optimiser == "muon" and not hasattr(torch.optim, "Muon"):
-        raise UserError(f"train.optimiser = 'muon' needs torch 2.9 or later; this is {torch.__version__}")
-
-
-def _muon(layers: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
-    rate, decay = config.learning_rate, config.weight_decay
-    return torch.optim.Muon(layers, lr=rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
+    if config.optimiser == "adamw":
+        return adamw
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    return Optimisers(Muon(layers, config.learning_rate, config.weight_decay, dtype=dtype), adamw)
 
 
 def pick_precision(config: TrainConfig, device: torch.device) -> str:

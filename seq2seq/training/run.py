@@ -27,7 +27,7 @@ from seq2seq.training import checkpoints, record
 from seq2seq.training.distributed import Group
 from seq2seq.training.guidance import Guide, guided_head, read_guide
 from seq2seq.training.metrics import say
-from seq2seq.training.objective import Objective, check_optimiser, make_optimiser, pick_precision
+from seq2seq.training.objective import Objective, make_optimiser, pick_precision
 from seq2seq.training.state import MovingAverage, Progress, TrainingState, random_state, restore_random
 
 CHECKPOINTS = "checkpoints"
@@ -129,7 +129,6 @@ def check_exists(folder: Path) -> None:
 def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, resume_from: int | None = None) -> Run:
     """Load data, make or load tokenizer and model, and go to a checkpoint if the run is resumed."""
     device = pick_device(recipe.train)
-    check_optimiser(recipe.train)
     pairs: Mixture | None = None  # stays in the first process
 
     def read() -> Start:
@@ -145,7 +144,8 @@ def prepare(recipe: Recipe, folder: Path, group: Group, resume: bool = False, re
         weights = load_model(recipe.train.init).model.state_dict()
         model.load_state_dict({name: weights[name] for name in model.state_dict()})
     average = MovingAverage(model, recipe.train.ema)
-    state = TrainingState(model, make_optimiser(model, recipe.train), average, start.progress)
+    optimiser = make_optimiser(model, recipe.train, start.progress.precision)
+    state = TrainingState(model, optimiser, average, start.progress)
     if group.rank > 0:
         torch.manual_seed(recipe.train.seed + group.rank)
     if start.saved is not None:
