@@ -40,6 +40,15 @@ class AlignmentChoice(Section):
     aer: float | None = Field(None, ge=0, description="alignment error rate in percent, if measured against gold")
 
 
+class ConfidenceRule(Section):
+    """Weights of logistic combinations of evidence about a translation, by its name: see translation/confidence.py."""
+
+    reverse: str | None = Field(None, description="model of the other direction that is asked, too")
+    right: dict[str, float] = Field(description="the sentence is right")
+    omitted: dict[str, float] = Field(description="a source word has been left out")
+    invented: dict[str, float] = Field(description="a target word has no source")
+
+
 class ModelInfo(Section):
     """`config.json`: what is needed to run the weights."""
 
@@ -49,7 +58,7 @@ class ModelInfo(Section):
     model: ModelConfig
     decode: DecodeConfig = DecodeConfig()
     alignment: AlignmentChoice | None = None
-    confidence: dict[str, float] | None = None
+    confidence: ConfidenceRule | None = None
 
     @property
     def aligning(self) -> AlignmentChoice:

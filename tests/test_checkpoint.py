@@ -18,7 +18,7 @@ from seq2seq.checkpoint import (
 )
 from seq2seq.config import DecodeConfig
 from seq2seq.errors import UserError
-from seq2seq.folder import AlignmentChoice, find_model
+from seq2seq.folder import AlignmentChoice, ConfidenceRule, find_model
 from seq2seq.translation.ctranslate2_engine import CTranslate2Engine
 
 
@@ -59,7 +59,7 @@ def test_what_config_json_says_comes_back(tmp_path):
         loaded.info.model,
         decode=DecodeConfig(beam_size=7, length_penalty=0.6),
         alignment=AlignmentChoice(layer=1, head=None, aer=21.5),
-        confidence={"score": 0.5, "bias": -1.0},
+        confidence=ConfidenceRule(reverse="fr-en", right={"constant": 1.0}, omitted={}, invented={"coverage": -2.5}),
     )
     save_model(tmp_path / "model", loaded.model.state_dict(), loaded.tokenizer, info)
     assert load_model(tmp_path / "model").info == info

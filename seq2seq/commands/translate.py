@@ -53,7 +53,9 @@ def add_translate(commands: Any) -> None:
         metavar="FILE",
         help="words to translate so: JSON, or lines of term TAB translation",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per input line, with words and alignment")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object per input line: words, alignment, confidence"
+    )
 
 
 def translate(options: argparse.Namespace) -> None:
@@ -80,6 +82,7 @@ def translate(options: argparse.Namespace) -> None:
                 format=options.format,
                 glossary=glossary,
                 attention=options.json,
+                confidence=options.json and translator.info.confidence is not None,
             )
             for result in results:
                 yield from _format(result, next(numbers), options)
@@ -139,6 +142,7 @@ def _as_json(result: "Translation", n_best: int) -> dict[str, Any]:
                 "target_words": sentence.target_words,
                 "alignment": [link._asdict() for link in sentence.alignment],
                 "glossary": [term._asdict() for term in sentence.terms],
+                "confidence": sentence.confidence and sentence.confidence._asdict(),
             }
             for sentence in result.sentences
         ],

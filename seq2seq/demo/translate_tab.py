@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 
+from seq2seq.demo.sureness import sureness
 from seq2seq.demo.wording import (
     ABOUT_END,
     HOW_TO_READ,
@@ -70,7 +71,8 @@ def first_choice(info: ModelInfo) -> Choice:
 def translate_text(translator: Translator, text: str, beam_size: int, n_best: int) -> Translation:
     """Translate what a visitor typed."""
     check_length(text)
-    return translator.translate(text, beam_size=beam_size, n_best=n_best)
+    judged = translator.info.confidence is not None
+    return translator.translate(text, beam_size=beam_size, n_best=n_best, confidence=judged)
 
 
 def chosen_sentence(result: Translation | None, index: int) -> SentenceTranslation | None:
@@ -108,7 +110,7 @@ def build(translator: Translator) -> gr.Textbox:
     with gr.Row(equal_height=False):
         with gr.Column(scale=2, min_width=320):
             text, button, beam_size, n_best = _input(translator.info)
-            output, note, alternatives = _output(translator.info)
+            output, note, sure, alternatives = _output(translator.info)
         with gr.Column(scale=3, min_width=320):
             empty = _html(EMPTY_MAP)
             with gr.Column(visible=False) as panel:
@@ -121,7 +123,7 @@ def build(translator: Translator) -> gr.Textbox:
     run = {
         "fn": _translate_event(translator),
         "inputs": [text, beam_size, n_best],
-        "outputs": [result, output, note, controls[0]],
+        "outputs": [result, output, note, sure, controls[0]],
         "show_progress_on": output,
         "concurrency_limit": 2,  # the model uses all cores: more at once would only slow each other down
         "concurrency_id": "translate",
@@ -167,8 +169,8 @@ def _input(info: ModelInfo) -> tuple[gr.Textbox, gr.Button, gr.Slider, gr.Slider
     return text, button, beam_size, n_best
 
 
-def _output(info: ModelInfo) -> tuple[gr.Textbox, gr.Markdown, gr.HTML]:
-    """Translation, what there is to say about it, and the alternatives."""
+def _output(info: ModelInfo) -> tuple[gr.Textbox, gr.Markdown, gr.HTML, gr.HTML]:
+    """Translation, what there is to say about it, how sure to be of it, and the alternatives."""
     output = gr.Textbox(
         label=language(info.target),
         lines=3,
@@ -179,8 +181,7 @@ def _output(info: ModelInfo) -> tuple[gr.Textbox, gr.Markdown, gr.HTML]:
         html_attributes=gr.InputHTMLAttributes(lang=info.target),
     )
     note = gr.Markdown(visible=False, elem_id="note")
-    alternatives = _html()
-    return output, note, alternatives
+    return output, note, _html(), _html()
 
 
 def _map(info: ModelInfo) -> tuple[list[Any], gr.HTML, gr.Markdown]:
@@ -222,7 +223,8 @@ def _translate_event(translator: Translator) -> Callable[[str, int, int], Any]:
             return gr.skip()
         said, sentences = notice(result), sentence_choices(result)
         listed = gr.Dropdown(sentences, value=0 if sentences else None, visible=len(sentences) > 1)
-        return result, result.text, gr.Markdown(said, visible=bool(said)), listed
+        sure = sureness(translator.info, result)
+        return result, result.text, gr.Markdown(said, visible=bool(said)), sure, listed
 
     return translate
 

@@ -84,6 +84,7 @@ class V1Body(AttentionBody):
 
     format: str = Field("text", description="text or html")
     n_best: int = Field(1, ge=1, description="translations of each sentence")
+    confidence: bool = Field(False, description="say how sure to be of every sentence and word")
     stream: bool = Field(False, description="answer sentence by sentence, as server-sent events")
 
 

@@ -83,6 +83,7 @@ class Desk:
         attention: bool,
         format: str = "text",
         glossary: Mapping[str, str] | None = None,
+        confidence: bool = False,
     ) -> Search:
         """Checked settings; a beam that is too small for so many translations is widened."""
         config = self.config
@@ -95,7 +96,9 @@ class Desk:
         if glossary:
             terms = dict(self._glossary.terms if self._glossary else ()) | dict(glossary)
         try:
-            return batcher.translator.search(beam, n_best, format=format, attention=attention, glossary=terms)
+            return batcher.translator.search(
+                beam, n_best, format=format, attention=attention, glossary=terms, confidence=confidence
+            )
         except UserError as error:
             raise invalid(str(error)) from None
 

@@ -36,6 +36,14 @@ class Term(NamedTuple):
     kept: bool
 
 
+class Confidence(NamedTuple):
+    """How sure to be of a translated sentence, as probabilities 0 to 1."""
+
+    right: float  # that its meaning is kept
+    omitted: list[float]  # of every source word, that it has been left out
+    invented: list[float]  # of every target word, that it has no source
+
+
 @dataclass(frozen=True)
 class SentenceTranslation:
     """One model call: a sentence, its translation, and the attention between them."""
@@ -52,6 +60,7 @@ class SentenceTranslation:
     aligning: AlignmentChoice = field(default=AlignmentChoice(layer=0), repr=False)
     weights: "Array | None" = field(default=None, repr=False)
     terms: tuple[Term, ...] = ()  # of the glossary
+    confidence: Confidence | None = field(default=None, repr=False)  # where it was asked for
 
     @property
     def attention(self) -> "Array":
@@ -80,6 +89,16 @@ class SentenceTranslation:
     def target_words(self) -> list[str]:
         """Words of the translation, outer punctuation apart."""
         return self._target.words
+
+    @property
+    def source_pieces(self) -> list[list[int]]:
+        """For every source word the places of its pieces."""
+        return self._source.pieces
+
+    @property
+    def target_pieces(self) -> list[list[int]]:
+        """For every target word the places of its pieces."""
+        return self._target.pieces
 
     def piece_attention(self, layer: int | None = None, head: int | None = None) -> "Array":
         """(target tokens, source tokens) of one layer and head; head None is the mean over heads.
@@ -198,6 +217,11 @@ class Translation:
     def alignment(self) -> list[Link]:
         """Word links of the only sentence."""
         return self._only("alignment").alignment
+
+    @property
+    def confidence(self) -> Confidence | None:
+        """How sure to be of the only sentence, where it was asked for."""
+        return self._only("confidence").confidence
 
     @property
     def alternatives(self) -> list[Alternative]:

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from seq2seq.checkpoint import LoadedModel
     from seq2seq.model import Transformer
     from seq2seq.translation.alignment import Array
+    from seq2seq.translation.confidence import Judge
     from seq2seq.translation.terms import TermWriter
 
 
 FORMATS = ("text", "html")
+NO_RULE = "confidence: this model has no rule for it; python scripts/confidence.py --fit makes one"
 Terms = Mapping[str, str] | Glossary | None  # a glossary as a caller gives it
 
 
@@ -37,6 +39,7 @@ class Search(NamedTuple):
     length_penalty: float
     attention: bool  # with the forced pass that attention and alignment need
     glossary: Glossary | None = None
+    confidence: bool = False  # with forced passes of this model and of the other direction's
 
 
 class Translator:
@@ -91,6 +94,7 @@ class Translator:
         format: str = ...,
         attention: bool = ...,
         glossary: Terms = ...,
+        confidence: bool = ...,
     ) -> Translation: ...
 
     @overload
@@ -104,6 +108,7 @@ class Translator:
         format: str = ...,
         attention: bool = ...,
         glossary: Terms = ...,
+        confidence: bool = ...,
     ) -> list[Translation]: ...
 
     def translate(
@@ -116,16 +121,18 @@ class Translator:
         format: str = "text",
         attention: bool = True,
         glossary: Terms = None,
+        confidence: bool = False,
     ) -> Translation | list[Translation]:
         """Translate a text, or a list of texts in one go: same length, same order.
 
         beam_size 1 is greedy; beam_size and length_penalty default to the model's own; n_best at most beam_size.
         attention=False skips the extra pass that attention and alignment need. glossary {"bank": "rive"}: terms, and
-        their translations as they are to stand in the text.
+        their translations as they are to stand in the text. confidence=True says how sure to be of every sentence
+        and word, if the model has a rule for it.
         """
         several = isinstance(text, Iterable) and not isinstance(text, str | bytes)
         texts: list[str] = list(text) if several else [text]  # type: ignore[list-item]
-        search = self.search(beam_size, n_best, length_penalty, format, attention, glossary)
+        search = self.search(beam_size, n_best, length_penalty, format, attention, glossary, confidence)
         plans = [self.plan(item, format) for item in texts]
         needed = list(dict.fromkeys(sentence for plan in plans for sentence in plan.sentences))
         translated = dict(zip(needed, self.translate_sentences(needed, search), strict=True))
@@ -140,13 +147,16 @@ class Translator:
         format: str = "text",
         attention: bool = True,
         glossary: Terms = None,
+        confidence: bool = False,
     ) -> Search:
         """The settings of a call, checked, with the model's own where none are given."""
         beam = self.info.decode.beam_size if beam_size is None else beam_size
         alpha = self.info.decode.length_penalty if length_penalty is None else length_penalty
         self._check(beam, n_best, alpha, format)
+        if confidence and self.info.confidence is None:
+            raise UserError(NO_RULE)
         # Tags are placed by word links.
-        return Search(beam, n_best, alpha, attention or format == "html", Glossary.of(glossary))
+        return Search(beam, n_best, alpha, attention or format == "html", Glossary.of(glossary), confidence)
 
     def plan(self, text: str, format: str = "text") -> Plan | MarkupPlan:
         """Cut a text into sentences that fit the model, and what lies between them."""
@@ -213,6 +223,9 @@ class Translator:
         """Translate sentences of plans, and see that what must survive does."""
         with_links = partial(self._translate, search=search._replace(attention=True))
         found = translate_protected(sentences, partial(self._translate, search=search), with_links)
+        if search.confidence:
+            judged = self.judge.judge(found)
+            found = [replace(one, confidence=sure) for one, sure in zip(found, judged, strict=True)]
         return found if search.attention else [replace(one, weights=None) for one in found]
 
     def _translate(self, sentences: Sequence[str], search: Search) -> list[SentenceTranslation]:
@@ -238,6 +251,15 @@ class Translator:
             if terms:
                 found[row] = self._writer.write(sources[row], found[row], terms, wide, search.length_penalty)
         return found
+
+    @cached_property
+    def judge(self) -> "Judge":
+        """What says how sure to be of a translation."""
+        from seq2seq.translation.confidence import Judge
+
+        if self.info.confidence is None:
+            raise UserError(NO_RULE)
+        return Judge(self.engine, self.info.confidence)
 
     @cached_property
     def _writer(self) -> "TermWriter":
