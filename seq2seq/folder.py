@@ -80,14 +80,19 @@ def find_model(name: str | Path | None) -> Path:
     folder = Path(name) if name is not None else PRETRAINED / BUNDLED
     if folder.is_dir():
         return folder
-    bundled = PRETRAINED / str(name)
-    if name is not None and "/" not in str(name) and bundled.is_dir():
-        return bundled
+    if name is not None and (own := bundled(str(name))):
+        return own
     repository, _, revision = str(name).partition("@")
     if repository.count("/") == 1 and not repository.startswith((".", "/", "~")):
         return hub.download(repository, revision or None, FILES)
     names = ", ".join(sorted(path.name for path in PRETRAINED.glob("*") if path.is_dir())) or "none"
     raise UserError(f"model {str(name or BUNDLED)!r} is neither a folder nor a bundled model ({names})")
+
+
+def bundled(name: str) -> Path | None:
+    """The folder of a model that comes with the package."""
+    folder = PRETRAINED / name
+    return folder if name and "/" not in name and "\\" not in name and (folder / CONFIG).is_file() else None
 
 
 def load_info(folder: Path) -> ModelInfo:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seq2seq.translation.result import Translation
+    from seq2seq.translation.translator import Translator
 
 from seq2seq.commands.common import (
     CHUNK,
@@ -69,6 +70,7 @@ def translate(options: argparse.Namespace) -> None:
     lines = _input_page(options) if options.format == "html" else _input_lines(options)
     glossary = read_glossary(options.glossary) if options.glossary else None
     translator = open_translator(options)
+    confidence = options.json and _is_sure(translator)
     size = 1 if not options.text and not options.input and sys.stdin.isatty() else CHUNK
     numbers = itertools.count(1)
 
@@ -82,12 +84,21 @@ def translate(options: argparse.Namespace) -> None:
                 format=options.format,
                 glossary=glossary,
                 attention=options.json,
-                confidence=options.json and translator.info.confidence is not None,
+                confidence=confidence,
             )
             for result in results:
                 yield from _format(result, next(numbers), options)
 
     write_lines(output(), options.output)
+
+
+def _is_sure(translator: "Translator") -> bool:
+    """Whether it can say how sure to be; where it has a rule and cannot, a line says why."""
+    if translator.info.confidence is None:
+        return False
+    if translator.why_unsure:
+        print(f"seq2seq: no confidence: {translator.why_unsure}", file=sys.stderr)
+    return translator.why_unsure is None
 
 
 def _input_lines(options: argparse.Namespace) -> Iterator[str]:

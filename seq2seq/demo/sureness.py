@@ -8,6 +8,7 @@ from seq2seq.translation.alignment import find_words
 from seq2seq.translation.confidence import DOUBT
 from seq2seq.translation.result import Confidence, SentenceTranslation, Translation
 
+MOST = 0.95
 LEFT_OUT, MADE_UP = "may have been left out", "may have no source"
 LEGEND = (
     f'<p class="sureness-note"><span class="omitted">underlined</span>: {LEFT_OUT}; '
@@ -18,21 +19,25 @@ LEGEND = (
 
 def sureness(info: ModelInfo, result: Translation) -> str:
     """HTML about every translated sentence; empty where nothing was judged."""
-    judged = [(one, one.confidence) for one in result.sentences if one.confidence is not None]
-    if not judged:
+    shown = "".join(_sentence(info, one, one.confidence) for one in result.sentences if one.confidence is not None)
+    if not shown:
         return ""
-    shown = "".join(_sentence(info, one, sure) for one, sure in judged)
-    in_doubt = any(_doubtful(sure.omitted) or _doubtful(sure.invented) for _, sure in judged)
-    return f'<div class="sureness">{shown}{LEGEND if in_doubt else ""}</div>'
+    return f'<div class="sureness">{shown}{LEGEND if "tabindex" in shown else ""}</div>'
 
 
 def _sentence(info: ModelInfo, sentence: SentenceTranslation, sure: Confidence) -> str:
-    line = f"<b>{100 * sure.right:.0f} %</b> sure that the meaning is kept"
-    if not _doubtful(sure.omitted) and not _doubtful(sure.invented):
-        return f"<p>{line}; no word seems to be left out or made up.</p>"
+    line = f"{_percent(sure.right)} sure that the meaning is kept"
     source = _marked(sentence.source, sentence.source_words, sure.omitted, "omitted", LEFT_OUT)
     target = _marked(sentence.text, sentence.target_words, sure.invented, "invented", MADE_UP)
-    return f'<p>{line}.</p><p lang="{info.source}">{source}</p><p lang="{info.target}">{target}</p>'
+    texts = [(info.source, source), (info.target, target)]
+    return f"<p>{line}</p>" + "".join(f'<p lang="{code}">{text}</p>' for code, text in texts if "tabindex" in text)
+
+
+def _percent(right: float) -> str:
+    """No more exact than three hundred grades allow."""
+    if right > MOST:
+        return f"<b>over {100 * MOST:.0f} %</b>"
+    return f"<b>{100 * right:.0f} %</b>" if right > 1 - MOST else f"<b>under {100 - 100 * MOST:.0f} %</b>"
 
 
 def _marked(text: str, words: Sequence[str], likely: Sequence[float], style: str, says: str) -> str:
@@ -42,11 +47,10 @@ def _marked(text: str, words: Sequence[str], likely: Sequence[float], style: str
         if share < DOUBT or start == end:
             continue
         word, why = escape(text[start:end]), f"{says}: {100 * share:.0f} %"
-        shown = f'<span class="{style}" tabindex="0" data-why="{why}" aria-label="{word}, {why}">{word}</span>'
-        parts += [escape(text[place:start]), shown]
+        said = f'role="note" aria-label="{word}, {why}"'
+        parts += [
+            escape(text[place:start]),
+            f'<span class="{style}" tabindex="0" data-why="{why}" {said}>{word}</span>',
+        ]
         place = end
     return "".join([*parts, escape(text[place:])])
-
-
-def _doubtful(likely: Sequence[float]) -> bool:
-    return any(share >= DOUBT for share in likely)

@@ -71,8 +71,8 @@ def first_choice(info: ModelInfo) -> Choice:
 def translate_text(translator: Translator, text: str, beam_size: int, n_best: int) -> Translation:
     """Translate what a visitor typed."""
     check_length(text)
-    judged = translator.info.confidence is not None
-    return translator.translate(text, beam_size=beam_size, n_best=n_best, confidence=judged)
+    sure = translator.why_unsure is None
+    return translator.translate(text, beam_size=beam_size, n_best=n_best, confidence=sure)
 
 
 def chosen_sentence(result: Translation | None, index: int) -> SentenceTranslation | None:

@@ -16,7 +16,7 @@ from seq2seq.service.bodies import AttentionBody, V1Body
 from seq2seq.service.doors import Doors, documented
 from seq2seq.service.guard import fault_noted
 from seq2seq.service.refusal import Refusal, invalid, too_much
-from seq2seq.translation.result import Confidence, SentenceTranslation, Translation
+from seq2seq.translation.result import SentenceTranslation, Translation
 from seq2seq.translation.translator import Search
 
 TRANSLATION = {
@@ -33,7 +33,7 @@ TRANSLATION = {
             "target_words": ["Bonjour", "!"],
             "alignment": [{"source": 1, "target": 0, "weight": 0.7}, {"source": 2, "target": 1, "weight": 0.6}],
             "glossary": [],
-            "confidence": None,
+            "confidence": {"right": 0.98, "omitted": [0.01, 0.02, 0.0], "invented": [0.02, 0.0]},
         }
     ],
 }
@@ -66,6 +66,8 @@ def v1(doors: Doors) -> APIRouter:
         body, texts, batcher = await asked(request, V1Body)
         if body.n_best - 1 > desk.config.max_alternatives:
             raise too_much("n_best", body.n_best, desk.config.max_alternatives + 1)
+        if body.confidence:
+            await asyncio.to_thread(lambda: batcher.translator.why_unsure)  # another model may have to be loaded
         search = desk.search(
             batcher,
             body.beam_size,
@@ -118,15 +120,7 @@ def _sentence(sentence: SentenceTranslation) -> dict[str, Any]:
             for link in sentence.alignment
         ],
         "glossary": [term._asdict() for term in sentence.terms],
-        "confidence": sentence.confidence and _confidence(sentence.confidence),
-    }
-
-
-def _confidence(found: Confidence) -> dict[str, Any]:
-    return {
-        "right": round(found.right, 4),
-        "omitted": [round(one, 4) for one in found.omitted],
-        "invented": [round(one, 4) for one in found.invented],
+        "confidence": sentence.confidence and sentence.confidence._asdict(),
     }
 
 

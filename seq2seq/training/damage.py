@@ -1,7 +1,7 @@
 """Translations damaged on purpose, to fit and to measure what finds such damage: it is known where it is.
 
-One content word is taken out or replaced by one of another translation, or a run of words is taken out. This is
-artificial: real models err in other ways, too (Dale et al. 2023).
+A content word is taken out, replaced by one of another translation, said twice or added, or a run of words is taken
+out. This is artificial: the errors of models are of other kinds, too (Dale et al. 2023, "HalOmi").
 """
 
 import random
@@ -10,28 +10,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from seq2seq.translation.alignment import find_words
+from seq2seq.translation.evidence import Pair
 from seq2seq.translation.result import SentenceTranslation
 
 FREQUENT = 100  # words that are counted as function words
 LETTERS = 4  # of a content word, at least
-RUN = 3  # words that are taken out together
-KINDS = ("word removed", "word replaced", "words removed")
+RUN = 3  # words that are taken out together, at most
+WHOLE = "whole"
+KINDS = ("word removed", "words removed", "word replaced", "word repeated", "word added")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A sentence with a translation, whole or damaged, and which of their words are to blame."""
+    """A sentence with a translation, and which of their words are to blame where it is wrong."""
 
     source: str
     target: str
-    kind: str  # one of KINDS, or "whole"
-    omitted: frozenset[int] = frozenset()  # source words that nothing translates any more
+    kind: str = WHOLE
+    omitted: frozenset[int] = frozenset()  # source words that nothing translates
     invented: frozenset[int] = frozenset()  # target words without a source
+    named: bool = True  # whether the words to blame are known
+    pair: Pair | None = None  # the very pieces that were read and written; else those of the texts
 
 
 def whole(sentence: SentenceTranslation) -> Case:
     """A translation as it is."""
-    return Case(sentence.source, sentence.text, "whole")
+    return Case(sentence.source, sentence.text)
 
 
 class Damager:
@@ -41,17 +45,15 @@ class Damager:
         counts = Counter(word.casefold() for sentence in sentences for word in sentence.target_words)
         self._frequent = {word for word, _ in counts.most_common(frequent)}
         self._random = random.Random(seed)
-        self._strangers = [sentence.target_words[place] for sentence in sentences for place in self._content(sentence)]
+        places = ((sentence, place) for sentence in sentences for place in self._content(sentence))
+        self._words = [sentence.target_words[place] for sentence, place in places]
 
     def damage(self, sentences: Sequence[SentenceTranslation]) -> Iterator[Case]:
-        """Each that can be, in a way drawn at random; of the words that differ at all from what was there."""
+        """Each that has a content word, in a way drawn at random."""
         for sentence in sentences:
-            content = self._content(sentence)
-            if not content:
-                continue
-            kind = self._random.choice(KINDS if len(sentence.target_words) > 2 * RUN else KINDS[:2])
-            place = self._random.choice(content)
-            yield self._replaced(sentence, place) if kind == KINDS[1] else self._removed(sentence, place, kind)
+            if content := self._content(sentence):
+                kind = self._random.choice(KINDS)
+                yield self._damaged(sentence, self._random.choice(content), kind)
 
     def _content(self, sentence: SentenceTranslation) -> list[int]:
         """Places of the content words, but for the first word, whose capital would tell."""
@@ -61,26 +63,24 @@ class Damager:
             if place and sum(map(str.isalpha, word)) >= LETTERS and word.casefold() not in self._frequent
         ]
 
-    def _removed(self, sentence: SentenceTranslation, place: int, kind: str) -> Case:
-        words = sentence.target_words
-        last = place
-        if kind == KINDS[2]:
-            last = min(place + RUN - 1, len(words) - 2)
-        gone = set(range(place, max(place, last) + 1))
-        spans = find_words(sentence.text, words)
-        start, end = spans[place][0], spans[max(gone)][1]
-        text = f"{sentence.text[:start].rstrip()} {sentence.text[end:].lstrip()}".strip()
-        return Case(sentence.source, text, kind, omitted=_sources(sentence, gone))
+    def _damaged(self, sentence: SentenceTranslation, place: int, kind: str) -> Case:
+        text, spans = sentence.text, find_words(sentence.text, sentence.target_words)
+        start, end = spans[place]
+        word = text[start:end]
+        if kind in ("word removed", "words removed"):
+            last = place if kind == "word removed" else max(place, min(place + RUN, len(spans) - 1) - 1)
+            left = text[:start].rstrip() + text[spans[last][1] :]
+            return Case(sentence.source, left, kind, omitted=_sources(sentence, set(range(place, last + 1))))
+        if kind == "word replaced":
+            changed = text[:start] + self._stranger(word) + text[end:]
+            return Case(sentence.source, changed, kind, _sources(sentence, {place}), frozenset({place}))
+        added = word if kind == "word repeated" else self._stranger(word)
+        return Case(sentence.source, f"{text[:end]} {added}{text[end:]}", kind, invented=frozenset({place + 1}))
 
-    def _replaced(self, sentence: SentenceTranslation, place: int) -> Case:
-        old = sentence.target_words[place]
-        stranger = old
-        while stranger.casefold() == old.casefold() and len(set(self._strangers)) > 1:
-            stranger = self._random.choice(self._strangers)
-        start, end = find_words(sentence.text, sentence.target_words)[place]
-        text = sentence.text[:start] + stranger + sentence.text[end:]
-        omitted = _sources(sentence, {place})
-        return Case(sentence.source, text, KINDS[1], omitted=omitted, invented=frozenset({place}))
+    def _stranger(self, word: str) -> str:
+        """A content word of some translation, and not this one."""
+        others = [other for other in self._words if other.casefold() != word.casefold()]
+        return self._random.choice(others) if others else word[::-1]
 
 
 def _sources(sentence: SentenceTranslation, gone: set[int]) -> frozenset[int]:

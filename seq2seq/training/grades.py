@@ -1,10 +1,29 @@
-"""Grades of translations that a person has read, kept without the sentences: a fingerprint and a verdict each."""
+"""Grades of translations that a person has read, kept without the sentences.
+
+A line is `split TAB fingerprint TAB right or wrong TAB omitted TAB invented`, the latter two the places of source and
+target words that are to blame (`2,5`, from 0; `?` where they cannot be named). What follows is for the reader.
+"""
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from seq2seq.data.lines import read_lines
 from seq2seq.errors import UserError
+
+RIGHT, WRONG, UNNAMED = "right", "wrong", "?"
+Grades = Mapping[str, Mapping[str, "Grade"]]  # by split and fingerprint
+
+
+@dataclass(frozen=True)
+class Grade:
+    """Whether a translation is right, and the words to blame if it is not, as far as they can be named."""
+
+    right: bool
+    omitted: frozenset[int] = frozenset()
+    invented: frozenset[int] = frozenset()
+    named: bool = True
 
 
 def fingerprint(source: str, translation: str) -> str:
@@ -12,12 +31,27 @@ def fingerprint(source: str, translation: str) -> str:
     return hashlib.sha256(f"{source}\t{translation}".encode()).hexdigest()[:16]
 
 
-def read_grades(path: Path) -> dict[str, dict[str, bool]]:
-    """Lines of `split TAB fingerprint TAB right|wrong`: by split, whether each is right."""
-    grades: dict[str, dict[str, bool]] = {}
+def read_grades(path: Path) -> dict[str, dict[str, Grade]]:
+    """The grades of a file; lines that have not been graded yet are passed over."""
+    grades: dict[str, dict[str, Grade]] = {}
     for number, line in enumerate(read_lines(path), 1):
-        fields = line.rstrip("\n").split("\t")
-        if len(fields) != 3 or fields[2] not in ("right", "wrong"):
-            raise UserError(f"{path}: line {number} is not `split TAB fingerprint TAB right or wrong`")
-        grades.setdefault(fields[0], {})[fields[1]] = fields[2] == "right"
+        split, name, verdict, omitted, invented, *_ = [*line.split("\t"), "", "", "", ""]
+        if not name or verdict not in (RIGHT, WRONG, ""):
+            raise UserError(f"{path}: line {number} is not split TAB fingerprint TAB right or wrong")
+        if verdict:
+            named = UNNAMED not in (omitted, invented)
+            places = [_places(text if named else "", path, number) for text in (omitted, invented)]
+            grades.setdefault(split, {})[name] = Grade(verdict == RIGHT, places[0], places[1], named)
     return grades
+
+
+def _places(text: str, path: Path, number: int) -> frozenset[int]:
+    try:
+        return frozenset(int(place) for place in text.split(",") if place)
+    except ValueError:
+        raise UserError(f"{path}: line {number}: {text!r} are not places of words, as in 2,5") from None
+
+
+def sheet_line(split: str, source: str, translation: str) -> str:
+    """A line to be graded, with the texts at its end."""
+    return "\t".join((split, fingerprint(source, translation), "", "", "", source, translation)) + "\n"

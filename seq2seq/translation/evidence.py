@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seq2seq.translation.alignment import Words, find_words, given_words, merge_pieces, read_at, word_attention
 
 if TYPE_CHECKING:
+    from seq2seq.translation.alignment import Array as Attention
     from seq2seq.translation.engine import Engine
 
 Array = NDArray[np.float64]
@@ -50,9 +51,14 @@ class _Reading(NamedTuple):
     attention: Array  # (T, S) of the layer and head that align best, read where they do
 
 
-def gather_evidence(engine: "Engine", reverse: "Engine | None", pairs: Sequence[Pair]) -> list[Evidence]:
-    """Forced passes over all pairs by the model, and back again by one of the other direction if there is one."""
-    there = list(_read(engine, pairs, [_words(engine, pair) for pair in pairs]))
+def gather_evidence(
+    engine: "Engine", reverse: "Engine | None", pairs: Sequence[Pair], maps: "Sequence[Attention] | None" = None
+) -> list[Evidence]:
+    """Forced passes over all pairs by the model, and back again by one of the other direction if there is one.
+
+    `maps` is the model's own cross-attention of the pairs, where it is known already.
+    """
+    there = list(_read(engine, pairs, [_words(engine, pair) for pair in pairs], maps))
     back: Sequence[_Reading | None] = [None] * len(pairs)
     if reverse is not None:
         turned = [_turn(engine, reverse, pair) for pair in pairs]
@@ -77,10 +83,16 @@ def _turn(engine: "Engine", reverse: "Engine", pair: Pair) -> tuple[Pair, Words,
     return Pair([*target, end], [*source, end]), target_words, source_words
 
 
-def _read(engine: "Engine", pairs: Sequence[Pair], words: Sequence[Sequence[Words]]) -> Iterator[_Reading]:
+def _read(
+    engine: "Engine",
+    pairs: Sequence[Pair],
+    words: Sequence[Sequence[Words]],
+    maps: "Sequence[Attention] | None" = None,
+) -> Iterator[_Reading]:
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     best = engine.info.aligning
-    likelihoods, maps = engine.likelihood(sources, targets), engine.attention(sources, targets)
+    likelihoods = engine.likelihood(sources, targets)
+    maps = engine.attention(sources, targets) if maps is None else maps
     for (source, target), likelihood, weights in zip(words, likelihoods, maps, strict=True):
         layer = weights[best.layer]
         chosen = layer.mean(axis=0) if best.head is None else layer[best.head]
@@ -88,8 +100,7 @@ def _read(engine: "Engine", pairs: Sequence[Pair], words: Sequence[Sequence[Word
 
 
 def _weigh_up(there: _Reading, back: _Reading | None) -> Evidence:
-    drawn = _drawn(there)
-    on_words = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-6)  # `</s>` left out
+    drawn, on_words = _drawn(there)
     of_source = _form(there.source.words) | {
         "coverage": np.minimum(on_words.sum(axis=0), 1.0),
         "most_attention": on_words.max(axis=0, initial=0.0),
@@ -105,11 +116,10 @@ def _weigh_up(there: _Reading, back: _Reading | None) -> Evidence:
         "least_log_probability": _least(of_target["log_probability"]),
         "uncovered": _share(of_source["coverage"] < DRAWN_ON, of_source["letters"]),
         "repetitions": float(of_target["repeated"].sum()),
-        "length_ratio": abs(float(np.log(_letters(there.target) / _letters(there.source)))),
+        "shorter": float(np.log(_letters(there.source) / _letters(there.target))),
     }
     if back is not None:
-        drawn = _drawn(back)
-        on_words = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-6)
+        drawn, on_words = _drawn(back)
         of_source["reverse_log_probability"] = _by_word(back.likelihood, back.target)
         of_source["reverse_attention_on_end"] = 1 - drawn.sum(axis=1)
         of_target["reverse_coverage"] = np.minimum(on_words.sum(axis=0), 1.0)
@@ -119,10 +129,10 @@ def _weigh_up(there: _Reading, back: _Reading | None) -> Evidence:
     return Evidence(there.source, there.target, of_source, of_target, of_sentence)
 
 
-def _drawn(reading: _Reading) -> Array:
-    """(J, I) attention between words."""
-    found: Array = word_attention(reading.attention, reading.source, reading.target)  # type: ignore[arg-type,assignment]
-    return found
+def _drawn(reading: _Reading) -> tuple[Array, Array]:
+    """(J, I) attention between words; and the same with `</s>` left out and the rest made to sum to 1."""
+    drawn: Array = word_attention(reading.attention, reading.source, reading.target)  # type: ignore[arg-type,assignment]
+    return drawn, drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-6)
 
 
 def _by_word(likelihood: Array, words: Words) -> Array:
@@ -136,7 +146,7 @@ def _form(words: Sequence[str]) -> dict[str, Array]:
 
 
 def _repeated(words: Sequence[str]) -> Array:
-    """1 for a word that stands just before, too."""
+    """1 for a word that stands one or two words before, too."""
     folded = [word.casefold() for word in words]
     again = [
         any(map(str.isalnum, word)) and word in folded[max(0, place - AFTER) : place]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("text", "html")
-NO_RULE = "confidence: this model has no rule for it; python scripts/confidence.py --fit makes one"
+NO_RULE = "confidence: this model has no rule for it; docs/confidence.md tells how to make one"
 Terms = Mapping[str, str] | Glossary | None  # a glossary as a caller gives it
 
 
@@ -153,8 +153,8 @@ class Translator:
         beam = self.info.decode.beam_size if beam_size is None else beam_size
         alpha = self.info.decode.length_penalty if length_penalty is None else length_penalty
         self._check(beam, n_best, alpha, format)
-        if confidence and self.info.confidence is None:
-            raise UserError(NO_RULE)
+        if confidence and self.why_unsure:
+            raise UserError(self.why_unsure)
         # Tags are placed by word links.
         return Search(beam, n_best, alpha, attention or format == "html", Glossary.of(glossary), confidence)
 
@@ -222,7 +222,8 @@ class Translator:
     def translate_sentences(self, sentences: Sequence[str], search: Search) -> list[SentenceTranslation]:
         """Translate sentences of plans, and see that what must survive does."""
         with_links = partial(self._translate, search=search._replace(attention=True))
-        found = translate_protected(sentences, partial(self._translate, search=search), with_links)
+        plainly = with_links if search.confidence else partial(self._translate, search=search)
+        found = translate_protected(sentences, plainly, with_links)
         if search.confidence:
             judged = self.judge.judge(found)
             found = [replace(one, confidence=sure) for one, sure in zip(found, judged, strict=True)]
@@ -260,6 +261,15 @@ class Translator:
         if self.info.confidence is None:
             raise UserError(NO_RULE)
         return Judge(self.engine, self.info.confidence)
+
+    @cached_property
+    def why_unsure(self) -> str | None:
+        """Why it cannot say how sure to be of a translation; None if it can. Loads what it needs for that."""
+        try:
+            _ = self.judge
+        except UserError as error:
+            return str(error)
+        return None
 
     @cached_property
     def _writer(self) -> "TermWriter":
