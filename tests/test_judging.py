@@ -98,7 +98,7 @@ def test_probabilities_hold_on_natural_cases_whatever_the_share_of_artificial_on
 def test_evidence_that_says_nothing_of_natural_cases_is_refused():
     natural = drawn(200, 1.5, 0.0)
     nothing = Sample({name: np.zeros(200) for name in natural.table}, natural.positive)
-    with pytest.raises(UserError, match="grade more of them"):
+    with pytest.raises(UserError, match="grade more, and name the words to blame"):
         fit_on_both(drawn(2000, -3.0, 0.0), nothing)
 
 
@@ -164,14 +164,15 @@ def test_grades_are_read_and_faults_named(tmp_path):
     lines = [
         f"test\t{name}\tright",
         f"dev\t{name}\twrong\t1\t0,2",
-        f"dev\t{name[::-1]}\twrong\t?\t?",
+        f"dev\t{name[::-1]}\twrong",
         sheet_line("dev", "A dog.", "Un chien.").strip("\n"),  # not graded yet
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     grades = read_grades(path)
     assert grades["test"] == {name: Grade(right=True)}
     assert grades["dev"][name] == Grade(False, frozenset({1}), frozenset({0, 2}))
-    assert grades["dev"][name[::-1]] == Grade(right=False, named=False)
+    assert grades["dev"][name[::-1]] == Grade(right=False)
+    assert [grade.named for grade in (*grades["test"].values(), *grades["dev"].values())] == [True, True, False]
     assert len(grades["dev"]) == 2
     path.write_text(f"test\t{name}\tgood\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"grades\.tsv: line 1 is not split TAB fingerprint TAB right or wrong"):
@@ -238,19 +239,18 @@ def test_words_that_cannot_be_named_are_left_out_of_the_words():
 
 @pytest.mark.slow
 def test_a_rule_is_fitted_written_and_measured(translator, tmp_path, monkeypatch, capsys):
-    """On the packaged sample, with grades that say a translation is right if it is short."""
+    """On the packaged sample; its grades say that short translations are right, and long ones' first words wrong."""
     module, folder, graded = script(), tmp_path / "model", tmp_path / "grades.tsv"
     shutil.copytree(PRETRAINED / BUNDLED, folder)
     command = ["confidence", "--model", str(folder), "--dataset", "sample"]
     monkeypatch.setattr("sys.argv", [*command, "--sheet", str(graded)])
     module.run()
     assert "write right or wrong into the third column" in capsys.readouterr().out
-    lines = []
-    for line in graded.read_text(encoding="utf-8").splitlines():
-        fields = line.split("\t")
-        fields[2] = "right" if len(fields[6]) < 30 else "wrong"
-        lines.append("\t".join(fields) + "\n")
-    graded.write_text("".join(lines), encoding="utf-8")
+    rows = [line.split("\t") for line in graded.read_text(encoding="utf-8").splitlines()]
+    middle = sorted(len(row[6]) for row in rows)[len(rows) // 2]
+    for row in rows:
+        row[2:5] = ["right", "", ""] if len(row[6]) < middle else ["wrong", "0,2", "1"]
+    graded.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
     monkeypatch.setattr(module, "LEAST", 5)
     monkeypatch.setattr("sys.argv", [*command, "--graded", str(graded), "--fit"])
     module.run()

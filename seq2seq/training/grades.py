@@ -1,7 +1,7 @@
 """Grades of translations that a person has read, kept without the sentences.
 
 A line is `split TAB fingerprint TAB right or wrong TAB omitted TAB invented`, the latter two the places of source and
-target words that are to blame (`2,5`, from 0; `?` where they cannot be named). What follows is for the reader.
+target words that are to blame (`2,5`, from 0), if they can be named. What follows is for the reader.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from seq2seq.data.lines import read_lines
 from seq2seq.errors import UserError
 
-RIGHT, WRONG, UNNAMED = "right", "wrong", "?"
+RIGHT, WRONG = "right", "wrong"
 Grades = Mapping[str, Mapping[str, "Grade"]]  # by split and fingerprint
 
 
@@ -23,7 +23,11 @@ class Grade:
     right: bool
     omitted: frozenset[int] = frozenset()
     invented: frozenset[int] = frozenset()
-    named: bool = True
+
+    @property
+    def named(self) -> bool:
+        """Whether all words to blame are known."""
+        return self.right or bool(self.omitted or self.invented)
 
 
 def fingerprint(source: str, translation: str) -> str:
@@ -39,9 +43,8 @@ def read_grades(path: Path) -> dict[str, dict[str, Grade]]:
         if not name or verdict not in (RIGHT, WRONG, ""):
             raise UserError(f"{path}: line {number} is not split TAB fingerprint TAB right or wrong")
         if verdict:
-            named = UNNAMED not in (omitted, invented)
-            places = [_places(text if named else "", path, number) for text in (omitted, invented)]
-            grades.setdefault(split, {})[name] = Grade(verdict == RIGHT, places[0], places[1], named)
+            places = (_places(text, path, number) for text in (omitted, invented))
+            grades.setdefault(split, {})[name] = Grade(verdict == RIGHT, *places)
     return grades
 
 

@@ -94,7 +94,7 @@ def fit_on_both(artificial: Sample, natural: Sample) -> dict[str, float]:
     scaling = fit_logistic(Sample({"logit": logits}, natural.positive))
     scale = scaling.get("logit", 0.0)
     if scale <= 0:
-        raise UserError("the evidence does not tell the graded translations apart: grade more of them")
+        raise UserError("the evidence does not tell graded translations apart: grade more, and name the words to blame")
     scaled = {name: scale * weight for name, weight in weights.items()}
     scaled[CONSTANT] += scaling[CONSTANT]
     return {name: round(weight, 5) for name, weight in scaled.items()}
