@@ -92,7 +92,7 @@ def find_model(name: str | Path | None) -> Path:
 def bundled(name: str) -> Path | None:
     """The folder of a model that comes with the package."""
     folder = PRETRAINED / name
-    return folder if name and "/" not in name and "\\" not in name and (folder / CONFIG).is_file() else None
+    return folder if name and not name.startswith(".") and "/" not in name and folder.is_dir() else None
 
 
 def load_info(folder: Path) -> ModelInfo:

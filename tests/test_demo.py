@@ -142,7 +142,7 @@ def test_an_error_of_the_user_is_a_warning_and_changes_nothing():
     def refuse(text, **settings):
         raise UserError("n_best 3 is not between 1 and beam_size = 2")
 
-    event = translate_tab._translate_event(SimpleNamespace(translate=refuse))
+    event = translate_tab._translate_event(SimpleNamespace(translate=refuse, why_unsure=None))
     with pytest.warns(UserWarning, match="n_best 3 is not between"):
         assert event("Hello", 2, 3) == gr.skip()
     with pytest.warns(UserWarning, match="this page takes 5,000"):

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
@@ -9,6 +10,7 @@ from chromium import CHROMIUM, MISSING, PATIENCE, SWITCHES, WIDE
 
 from seq2seq import Translator
 from seq2seq.demo import launch
+from seq2seq.translation.result import Confidence
 
 if find_spec("playwright"):
     from playwright.sync_api import expect, sync_playwright
@@ -23,6 +25,13 @@ def browser():
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield chromium
         chromium.close()
+
+
+def doubtful(result):
+    """The same translation with doubt about the first source word and the first target word."""
+    (sentence,) = result.sentences
+    omitted, invented = ([0.75, *[0.0] * (len(words) - 1)] for words in (sentence.source_words, sentence.target_words))
+    return replace(result, parts=[replace(sentence, confidence=Confidence(0.25, omitted, invented))])
 
 
 class Demo:
@@ -46,7 +55,8 @@ class Demo:
         self.settings = settings
         if text == "Wait for me.":
             assert self.go.wait(PATIENCE / 1000)
-        return self.translate(text, **settings)
+        found = self.translate(text, **settings)
+        return doubtful(found) if text == "Doubt me now." else found
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,11 @@ Nothing here depends on what the model says, nor on how many layers and heads it
 """
 
 import json
+import re
 from importlib.util import find_spec
 
 import pytest
-from chromium import PHONE, skip_without_browser
+from chromium import PHONE, WIDE, skip_without_browser
 
 skip_without_browser()
 if find_spec("playwright"):
@@ -75,6 +76,25 @@ def test_a_translation_comes_with_its_map(visit, demo):
     assert weights(page)[0] == pytest.approx(expected.word_attention()[0], abs=1e-4)
     expect(page.locator("#sentence")).to_be_hidden()
     expect(page.locator("#shown")).to_contain_text("Shown: layer")
+
+
+def test_a_translation_comes_with_how_sure_it_is(visit):
+    page = translated(visit())
+    expect(page.locator(".sureness p").first).to_have_text(re.compile(r"\d+ % sure that the meaning is kept"))
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_words_in_doubt_are_marked_and_say_why_when_pointed_at(visit, size):
+    page = translated(visit(size), "Doubt me now.")
+    expect(page.locator(".sureness .omitted[tabindex]")).to_have_text("Doubt")
+    expect(page.locator(".sureness p").first).to_have_text("25 % sure that the meaning is kept")
+    expect(page.locator(".sureness-note")).to_contain_text("may have no source")
+    word = page.locator(".sureness .invented[tabindex]")
+    said = "word => getComputedStyle(word, '::after').content"
+    assert word.evaluate(said) == "none"
+    word.focus()
+    assert word.evaluate(said) == '"may have no source: 75 %"'
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_enter_translates_and_shift_enter_does_not(visit, demo):
