@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seq2seq.benchmark.tables import markdown
-from seq2seq.commands.common import load_examples, model_option
+from seq2seq.commands.common import dataset_option, load_examples, model_option
 from seq2seq.errors import UserError, exit_status
 from seq2seq.folder import CONFIG, ConfidenceRule, bundled, find_model, load_info
 from seq2seq.storage import write_file
@@ -61,7 +61,7 @@ def run() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     model_option(parser)
-    parser.add_argument("--dataset", default="tatoeba", metavar="NAME", help="tatoeba (default), multi30k or sample")
+    dataset_option(parser)
     parser.add_argument("--graded", type=Path, metavar="FILE", help="graded translations of the dev and test split")
     parser.add_argument("--sheet", type=Path, metavar="FILE", help=f"write {SHEET} translations a split to be graded")
     parser.add_argument("--fit", action="store_true", help="fit a rule on the dev split and write it into config.json")
@@ -78,7 +78,7 @@ def _lasting(name: str | None) -> str | None:
 def translations(split: str, options: argparse.Namespace, translator: Translator) -> list[SentenceTranslation]:
     """Those of a split that are of one sentence, and that nobody but the model has written."""
     options.split = split
-    examples, _ = load_examples(options, translator)
+    examples, _ = load_examples(options, translator.info)
     results = translator.translate([example.source for example in examples])
     sentences = [result.sentences[0] for result in results if len(result.sentences) == 1]
     decode = translator.tokenizer.decode

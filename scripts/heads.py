@@ -27,7 +27,7 @@ def run() -> None:
     options = parser.parse_args()
     folder = find_model(options.model)
     translator = Translator.from_pretrained(folder)
-    examples, name = load_examples(options, translator)
+    examples, name = load_examples(options, translator.info)
     found = survey(translator, examples, name, partial(tqdm, unit="head", disable=None))
     write_file(folder / HEADS, [(found.model_dump_json(indent=1) + "\n").encode()])
     print(folder / HEADS)

@@ -22,7 +22,7 @@ def run() -> None:
     split_options(parser)
     options = parser.parse_args()
     translator = Translator.from_pretrained(options.model)
-    examples, name = load_examples(options, translator)
+    examples, name = load_examples(options, translator.info)
     results = translator.translate([example.source for example in examples])
     sentences = [sentence for result in results for sentence in result.sentences]
     found = agreements(translator.engine, sentences)

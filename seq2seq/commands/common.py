@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seq2seq.config import DataConfig
     from seq2seq.data.splits import Example
+    from seq2seq.folder import ModelInfo
     from seq2seq.translation.translator import Translator
 
 from seq2seq import storage
@@ -64,25 +66,50 @@ def search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--length-penalty", type=float, metavar="A", help="score = log-probability / length ** A")
 
 
+def dataset_option(parser: argparse.ArgumentParser) -> None:
+    """--dataset."""
+    names = "a recipe (my.toml), sample, tatoeba (default), multi30k or hub:OWNER/NAME"
+    parser.add_argument("--dataset", default="tatoeba", metavar="NAME", help=names)
+
+
 def split_options(parser: argparse.ArgumentParser) -> None:
     """--dataset, --split and --limit."""
-    parser.add_argument("--dataset", default="tatoeba", metavar="NAME", help="sample, tatoeba (default) or multi30k")
+    dataset_option(parser)
     parser.add_argument("--split", default="test", choices=("dev", "test"), help="default: test")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N sentences")
 
 
-def load_examples(options: argparse.Namespace, translator: "Translator") -> "tuple[list[Example], str]":
+def load_examples(options: argparse.Namespace, info: "ModelInfo") -> "tuple[list[Example], str]":
     """The sentences that --dataset, --split and --limit ask for, and what they are in words."""
-    from seq2seq.config import DataConfig
+    if options.limit is not None and options.limit < 1:
+        raise UserError(f"--limit {options.limit} must be at least 1")
+    examples, _ = read_split(options.dataset, options.split, info)
+    part = "" if options.limit is None else f"the first {options.limit} sentences of "
+    return examples[: options.limit], f"{part}the {options.split} split of {options.dataset}"
+
+
+def read_split(dataset: str, split: str, info: "ModelInfo") -> "tuple[list[Example], DataConfig]":
+    """A split of what --dataset names, a recipe or a corpus, in the languages of a model."""
+    from seq2seq.config import DataConfig, load_recipe
     from seq2seq.data.corpus import load_split
     from seq2seq.data.splits import group_references
 
-    if options.limit is not None and options.limit < 1:
-        raise UserError(f"--limit {options.limit} must be at least 1")
-    data = DataConfig(dataset=options.dataset, source=translator.info.source, target=translator.info.target)
-    examples = group_references(load_split(data, options.split))[: options.limit]
-    part = "" if options.limit is None else f"the first {options.limit} sentences of "
-    return examples, f"{part}the {options.split} split of {options.dataset}"
+    if dataset == "files":
+        raise UserError("--dataset 'files' names no file: give a recipe (my.toml), or --source and --reference")
+    if dataset.endswith(".toml"):
+        config = load_recipe(dataset).data
+        if (config.source, config.target) != (info.source, info.target):
+            languages = f"{config.source}-{config.target}, the model {info.source}-{info.target}"
+            raise UserError(f"--dataset {dataset} is {languages}")
+    else:
+        config = DataConfig(dataset=dataset, source=info.source, target=info.target)
+    try:
+        examples = group_references(load_split(config, split))
+    except UserError as error:  # said of a recipe, where `files` is one more kind of data
+        raise UserError(str(error).replace("data.dataset = ", "--dataset ").replace(" files,", "")) from None
+    if not examples:
+        raise UserError(f"--split {split!r} of {dataset} is empty")
+    return examples, config
 
 
 class OutputPath(argparse.Action):

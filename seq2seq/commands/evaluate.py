@@ -24,6 +24,7 @@ from seq2seq.commands.common import (
     engine_option,
     model_option,
     open_translator,
+    read_split,
     search_options,
     write_file,
     write_lines,
@@ -139,27 +140,9 @@ def _test(options: argparse.Namespace) -> Test:
 
 
 def _dataset(options: argparse.Namespace) -> Test:
-    from seq2seq.config import DataConfig, load_recipe
-    from seq2seq.data.corpus import load_split
-    from seq2seq.data.splits import group_references
     from seq2seq.folder import find_model, load_info
 
-    if options.dataset == "files":
-        raise UserError("--dataset 'files' names no file: give a recipe (my.toml), or --source and --reference")
-    info = load_info(find_model(options.model))
-    if options.dataset.endswith(".toml"):
-        config = load_recipe(options.dataset).data
-        if (config.source, config.target) != (info.source, info.target):
-            languages = f"{config.source}-{config.target}, the model {info.source}-{info.target}"
-            raise UserError(f"--dataset {options.dataset} is {languages}")
-    else:
-        config = DataConfig(dataset=options.dataset, source=info.source, target=info.target)
-    try:
-        examples = group_references(load_split(config, options.split))
-    except UserError as error:  # said of a recipe, where `files` is one more kind of data
-        raise UserError(str(error).replace("data.dataset = ", "--dataset ").replace(" files,", "")) from None
-    if not examples:
-        raise UserError(f"--split {options.split!r} of {options.dataset} is empty")
+    examples, config = read_split(options.dataset, options.split, load_info(find_model(options.model)))
     sources, references = [example.source for example in examples], [example.references for example in examples]
     return Test(f"{options.dataset}, {options.split}", sources, references, config)
 
