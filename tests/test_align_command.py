@@ -176,7 +176,7 @@ def test_gold_prints_the_error_rate_and_a_table_prints_all_of_them(folder, files
         ),
         (["--symmetrise", "union"], "--symmetrise joins two directions: it needs --reverse"),
         (["--source", "long", "--target", "long"], "line 2 has over 1,000 words: align its sentences one by one"),
-        (["--gold", "short"], "--gold short has 1 lines, --source source has 4"),
+        (["--gold", "short"], "--gold short has 1 lines, --source has 4"),
         (["--gold", "wrong"], "--gold wrong, line 2: '1:2' is not a link such as 1-2 (sure) or 1p2 (possible)"),
         (["--target", "short"], "--source source has 4 lines, --target short has 1: they must be line-parallel"),
         (["--reverse", "model"], "--reverse model translates en-fr, not fr-en"),

@@ -59,8 +59,8 @@ def align(options: argparse.Namespace) -> None:
     if options.output:
         check_parent(options.output)
     _check(options)
-    pairs = _read_pairs(options)
-    gold = None if options.gold is None else _read_gold(options, pairs)
+    pairs = read_pairs(options.source, options.target)
+    gold = None if options.gold is None else read_gold_file(options.gold, pairs)
     engine = open_engine(options.model, "torch")
     if options.table and gold is not None:
         write_lines(_table(engine, pairs, gold), options.output)
@@ -96,37 +96,39 @@ def _words(line: str) -> list[str]:
     return [word for word in re.split("[ \t]", line) if word]
 
 
-def _read_pairs(options: argparse.Namespace) -> list[TokenPair]:
+def read_pairs(source: Path, target: Path) -> list[TokenPair]:
+    """The words of line-parallel files."""
     from seq2seq.data.files import read_lines
     from seq2seq.translation.aligner import MOST_WORDS
 
-    sources, targets = list(read_lines(options.source)), list(read_lines(options.target))
+    sources, targets = list(read_lines(source)), list(read_lines(target))
     if len(sources) != len(targets):
-        files = f"--source {options.source} has {len(sources)} lines, --target {options.target}"
+        files = f"--source {source} has {len(sources)} lines, --target {target}"
         raise UserError(f"{files} has {len(targets)}: they must be line-parallel")
-    pairs = [(_words(source), _words(target)) for source, target in zip(sources, targets, strict=True)]
+    pairs = [(_words(one), _words(other)) for one, other in zip(sources, targets, strict=True)]
     for number, pair in enumerate(pairs, 1):
         if max(map(len, pair)) > MOST_WORDS:
             raise UserError(f"line {number} has over {MOST_WORDS:,} words: align its sentences one by one")
     return pairs
 
 
-def _read_gold(options: argparse.Namespace, pairs: Sequence[TokenPair]) -> "list[Gold]":
+def read_gold_file(path: Path, pairs: Sequence[TokenPair]) -> "list[Gold]":
+    """The gold links of pairs, a line each."""
     from seq2seq.data.files import read_lines
     from seq2seq.translation.link_sets import read_gold
 
-    lines = list(read_lines(options.gold))
+    lines = list(read_lines(path))
     if len(lines) != len(pairs):
-        raise UserError(f"--gold {options.gold} has {len(lines)} lines, --source {options.source} has {len(pairs)}")
+        raise UserError(f"--gold {path} has {len(lines)} lines, --source has {len(pairs)}")
     gold = []
     for number, (line, (source, target)) in enumerate(zip(lines, pairs, strict=True), 1):
         try:
             gold.append(read_gold(line))
         except UserError as error:
-            raise UserError(f"--gold {options.gold}, line {number}: {error}") from None
+            raise UserError(f"--gold {path}, line {number}: {error}") from None
         if any(i >= len(source) or j >= len(target) for i, j in gold[-1].possible):
             counts = f"{len(source)} and {len(target)} words"
-            raise UserError(f"--gold {options.gold}, line {number}: a link leads outside the {counts} of the pair")
+            raise UserError(f"--gold {path}, line {number}: a link leads outside the {counts} of the pair")
     return gold
 
 

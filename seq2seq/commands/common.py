@@ -72,10 +72,10 @@ def dataset_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", default="tatoeba", metavar="NAME", help=names)
 
 
-def split_options(parser: argparse.ArgumentParser) -> None:
+def split_options(parser: argparse.ArgumentParser, split: str = "test") -> None:
     """--dataset, --split and --limit."""
     dataset_option(parser)
-    parser.add_argument("--split", default="test", choices=("dev", "test"), help="default: test")
+    parser.add_argument("--split", default=split, choices=("dev", "test"), help=f"default: {split}")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N sentences")
 
 

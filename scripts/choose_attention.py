@@ -1,0 +1,67 @@
+"""Which cross-attention is read as word links: that which agrees most with the links of a model of the other direction.
+
+Chosen on pairs of a split, without gold links; where there are some, its error rate is measured. Written into
+`config.json`.
+
+python scripts/choose_attention.py --model en-fr --reverse fr-en --gold tests/data/alignment/everyday
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from seq2seq.commands.align import read_gold_file, read_pairs
+from seq2seq.commands.common import load_examples, model_option, split_options
+from seq2seq.errors import UserError, exit_status
+from seq2seq.folder import CONFIG, AlignmentChoice, find_model, load_info
+from seq2seq.storage import write_file
+from seq2seq.translation.aligner import choose_by_agreement, force, force_texts
+from seq2seq.translation.engine import Engine, open_engine
+from seq2seq.translation.link_sets import error_rate
+
+PROGRAM = "choose_attention"
+PAIRS = 1000  # on which the choice is made, at most
+
+
+def run() -> None:
+    """Read the command line, choose, measure, and write the choice."""
+    options = _parser().parse_args()
+    folder = find_model(options.model)
+    engine, reverse = open_engine(folder, "torch"), open_engine(options.reverse, "torch")
+    if (reverse.info.target, reverse.info.source) != (engine.info.source, engine.info.target):
+        raise UserError(f"--reverse {options.reverse} translates from {reverse.info.source} to {reverse.info.target}")
+    examples, name = load_examples(options, engine.info)
+    pairs = [(example.source, example.references[0]) for example in examples[:PAIRS]]
+    forward, backward = (
+        list(force_texts(each, turned)) for each, turned in ((engine, pairs), (reverse, [one[::-1] for one in pairs]))
+    )
+    choice, theirs = choose_by_agreement(forward, backward)
+    print(f"{len(pairs):,} pairs of {name}: layer {choice.layer}, {choice.step} step, mean over heads")
+    print(f"(of the other direction: layer {theirs.layer}, {theirs.step} step)")
+    if options.gold:
+        choice = choice.model_copy(update={"aer": measure(engine, choice, options.gold)})
+        print(f"AER {choice.aer:.1f} % on {options.gold}")
+    changed = load_info(folder).model_copy(update={"alignment": choice}).model_dump_json(indent=2, exclude_none=True)
+    write_file(folder / CONFIG, [(changed + "\n").encode()])
+    print(f"{PROGRAM}: written into {folder / CONFIG}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    model_option(parser)
+    parser.add_argument("--reverse", required=True, metavar="M", help="model of the other direction")
+    split_options(parser, "dev")
+    parser.add_argument("--gold", metavar="STEM", help="STEM.en, STEM.fr (as the languages are) and STEM.gold: links")
+    return parser
+
+
+def measure(engine: Engine, choice: AlignmentChoice, stem: str) -> float:
+    """Alignment error rate of a choice on gold links, in percent."""
+    source, target, gold = (Path(f"{stem}.{end}") for end in (engine.info.source, engine.info.target, "gold"))
+    pairs = read_pairs(source, target)
+    rate = error_rate([one.links(choice) for one in force(engine, pairs)], read_gold_file(gold, pairs))
+    return round(100 * rate.aer, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(PROGRAM, run))
