@@ -138,13 +138,20 @@ def test_a_failure_on_the_way_leaves_no_output_file(tmp_path: Path, capsys: Capt
         (["score", "--hypothesis", "no-such.fr", "--reference", "no-such.fr"], "no-such.fr does not exist"),
         (["average", "no-such-checkpoint", "--output", "no-such-output"], "no-such-checkpoint"),
         (["inspect", "Hi.", "--output", "map.gif"], "map.gif"),
-        (["inspect", "One. Two.", "--output", "map.json"], "exactly one sentence"),
+        (["inspect", "One. Two.", "--output", "map.json"], "this text is read in 2 parts"),
         (["inspect", "Hi.", "--layer", "99"], "layer 99"),
         (["inspect", "Hi.", "--view", "side"], "view 'side'"),
         (["inspect", "Hi.", "--view", "steps", "--word", "zebra"], "'zebra' is none of the pieces"),
         (["inspect", "Hi.", "--view", "contexts", "--word", "ho"], "'ho' is not a word of 'Hi.'"),
         (["inspect", "Hi.", "--view", "decoding", "--beam-size", "50"], "beam size 50"),
         (["inspect", "Hi.", "--view", "recipe", "--output", "recipe.png"], "no picture"),
+        (
+            ["inspect", "Hi.", "--view", "example", "--layer", "9"],
+            "--view example takes no --layer: no option of its own",
+        ),
+        (["inspect", "Hi.", "--view", "mask", "--kind", "cross"], "--view mask takes no --kind: --layer, --head"),
+        (["inspect", "Hi.", "--force", "0=la"], "--view cross takes no --force: --layer, --head"),
+        (["inspect", "Hi.", "--view", "steps", "--until", "0"], "--view steps takes no --until"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_status_1(

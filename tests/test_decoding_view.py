@@ -6,7 +6,7 @@ import pytest
 
 from seq2seq.errors import UserError
 from seq2seq.insight.decoding import Edits, decoding, panels, read_edits, tree_of
-from seq2seq.insight.gallery import Question, answer
+from seq2seq.insight.gallery import Question, answer, explore
 from seq2seq.insight.scene import Scene, stage
 from seq2seq.translation.translator import Translator
 
@@ -125,12 +125,12 @@ def test_the_cache_grows_and_saves_more_with_every_step(scene: Scene) -> None:
         ({"force": "-1=rive"}, "'-1=rive' must read step=word"),
         ({"forbid": "1="}, "'1=' must read step=word"),
         ({"force": "1=rive, 1=lac"}, "two words are forced at step 1"),
-        ({"force": "99=rive"}, "step 100 is not one of 0 to"),
-        ({"forbid": "22=rive"}, "step 22 was not reached"),
+        ({"force": "99=rive"}, r"step 100 \(of “99=rive”\) is not one of 0 to"),
+        ({"forbid": "22=rive"}, r"step 22 \(of “22=rive”\) was not reached"),
         ({"force": "0=La", "forbid": "0=La"}, "no translation is left"),
         ({"force": "0=La", "forbid": "0=La", "beam_size": 1}, "no translation is left"),
-        ({"text": ""}, "exactly one sentence"),
-        ({"text": "42"}, "exactly one sentence"),
+        ({"text": ""}, "there is nothing to translate in this text"),
+        ({"text": "42"}, "there is nothing to translate in this text"),
     ],
 )
 def test_what_cannot_be_drawn_or_done_is_said(translator: Translator, changes: dict[str, Any], says: str) -> None:
@@ -142,3 +142,20 @@ def test_where_everything_is_forbidden_it_is_said(scene: Scene) -> None:
     everything = frozenset(range(len(scene.translator.tokenizer)))
     with pytest.raises(UserError, match="no translation is left"):
         decoding(scene, 2, Edits(forbidden={0: everything}))
+
+
+def test_the_end_can_be_forced_and_what_was_forced_or_forbidden_is_said(scene: Scene) -> None:
+    tokenizer = scene.translator.tokenizer
+    found = decoding(scene, 3, read_edits(tokenizer, "3=</s>", None))
+    assert {len(one.tokens) for one in found.hypotheses} == {4}
+    assert all(one.tokens[-1] == tokenizer.eos_id for one in found.hypotheses)
+    assert all(node.note.endswith("forced") == (node.step == 4) for node in found.nodes)
+    forbidden = decoding(scene, 3, read_edits(tokenizer, None, "0=La"))
+    assert panels(forbidden)[0].text.startswith("Forbidden: “▁La” at step 0.")
+
+
+def test_the_title_says_that_the_translation_is_the_unedited_one(scene: Scene, translator: Translator) -> None:
+    asked = {"kept": scene, "beam_size": 3}
+    edited = explore(translator, scene.sentence.source, "decoding", force="1=rive", **asked)
+    assert edited.title.endswith("(before any word was forced or forbidden)")
+    assert explore(translator, scene.sentence.source, "decoding", **asked).title.endswith(scene.sentence.text)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from pathlib import Path
 
@@ -169,7 +170,7 @@ def test_only_the_chosen_layer_loses_its_mask(scene: Scene) -> None:
 
 
 def test_the_three_attentions_stand_side_by_side(scene: Scene) -> None:
-    _, encoder, cross, decoder = sides.panels(scene, 1, None)
+    _, _, encoder, cross, decoder = sides.panels(scene, 1, None)
     np.testing.assert_allclose(encoder.weights, scene.trace.encoder[1].A[0].mean(dim=0), atol=1e-6)
     np.testing.assert_allclose(cross.weights, scene.trace.cross[1].A[0].mean(dim=0), atol=1e-6)
     np.testing.assert_allclose(decoder.weights, scene.trace.decoder[1].A[0].mean(dim=0), atol=1e-6)
@@ -206,7 +207,7 @@ def test_the_recipe_names_places_that_are_there() -> None:
         assert path.split(":")[0].startswith("seq2seq/")
         assert name == step.function.__qualname__
     found = answer("recipe", None)
-    anchors = {panel.anchor for panel in found if isinstance(panel, panels.Code)}
+    anchors = {panel.anchor for panel in found if isinstance(panel, panels.Code | panels.Docs)}
     linked = {cell.anchor for row in found[1].rows for cell in row if isinstance(cell, panels.Link)}
     assert linked <= anchors  # each section of docs/attention.md that a step names is there
     assert "softmax" in next(
@@ -267,8 +268,10 @@ def test_a_view_of_thirty_words_takes_less_than_a_second(translator: Translator,
         ({"word": "rivers"}, "'rivers' is none of the pieces"),
         ({"word": "²"}, "'²' is none of the pieces"),
         ({"word": 99}, "piece 99 is not one of"),
-        ({"text": ""}, "exactly one sentence"),
-        ({"text": "Two. Sentences."}, "exactly one sentence"),
+        ({"text": ""}, "there is nothing to translate"),
+        ({"text": "Two. Sentences."}, "is read in 2 parts"),
+        ({"kind": "foo"}, "kind 'foo' is not one of encoder, decoder, cross"),
+        ({"layer": "x"}, "layer 'x' is not one of 0 to 6"),
     ],
 )
 def test_what_is_not_there_is_named(translator: Translator, changes: dict[str, object], says: str) -> None:
@@ -283,7 +286,7 @@ def test_an_unknown_view_is_named(translator: Translator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "place"), [("bank", 1), ("▁bank", 1), ("3", 3), (4, 4), ("Crowded", 3), (None, 0), ("river", 6)]
+    ("word", "place"), [("bank", 1), ("▁bank", 1), ("3", 3), (4, 4), ("Crowded", 3), (None, 1), ("river", 6)]
 )
 def test_a_piece_is_named_by_its_text_or_its_number(scene: Scene, word: str | int | None, place: int) -> None:
     assert scene.place(word, "encoder") == place
@@ -332,7 +335,7 @@ def test_an_exhibit_says_what_it_is_of(translator: Translator) -> None:
 def test_a_layer_that_no_stack_has_is_named_side_by_side(scene: Scene, layer: int) -> None:
     with pytest.raises(UserError, match=f"layer {layer} is not one of 0 to 6"):
         sides.panels(scene, layer, None)
-    assert "layer 2" in sides.panels(scene, 6, None)[2].caption  # the decoder's last
+    assert "layer 2" in sides.panels(scene, 6, None)[3].caption  # the decoder's last
 
 
 @pytest.mark.parametrize("text", ['I see <b>you</b> & "him".', "THE BANK WAS CROWDED.", "- Hello, “friend”  🙂"])
@@ -350,3 +353,57 @@ def test_a_model_of_one_layer_and_one_narrow_head_is_laid_open(tmp_path: Path) -
     model = Translator.from_pretrained(folder)
     for view in VIEWS:
         assert explore(model, "A man is reading.", view, word="man").html()
+
+
+def test_a_number_of_the_query_is_shown_to_come_out_of_the_state(scene: Scene) -> None:
+    found = steps.steps(scene, "encoder", 3, 1, 1, 4)
+    place = int(found.query.abs().argmax())
+    shown = steps.panels(found)
+    vectors = next(panel for panel in shown if isinstance(panel, panels.Vectors))
+    x, row, products = vectors.values
+    assert (x * row) == pytest.approx(products)
+    assert products.sum() + float(found.b_q[place]) == pytest.approx(float(found.query[place]), abs=1e-3)
+    unscaled = steps.panels(steps.steps(scene, "encoder", 3, 1, 1, 4, scaled=False))
+    assert any("that would be" in panel.text for panel in unscaled if isinstance(panel, panels.Prose))
+
+
+def test_the_yardstick_of_a_word_is_its_cosine_to_the_others(translator: Translator) -> None:
+    first, second = (stage(translator, text) for text in ("A bank.", "The bank is near."))
+    found = contexts.contexts(first, second, "bank")
+    table = translator.engine.model.embedding.weight
+    bank = table[first.sentence.source_ids[1]]
+    sides = [[first.sentence.source_ids[n] for n in (0, 2)], [second.sentence.source_ids[n] for n in (0, 2, 3, 4)]]
+    means = [float(torch.cosine_similarity(bank[None], table[ids]).mean()) for ids in sides]
+    assert found.others[0] == pytest.approx(sum(means) / 2, abs=1e-5)
+    assert len(found.others) == len(found.cosines) == len(found.stages)
+    assert found.cosines[0] == pytest.approx(1)
+    said = contexts.panels(found)[0].text
+    assert "As a yardstick" in said
+    assert "did not tell them apart" in said or "became" in said
+
+
+def test_no_point_leaves_the_picture_however_it_is_turned() -> None:
+    points = [panels.Point("a", "key", (3.0, 4.0, 12.0)), panels.Point("b", "query", (-1.0, 0.0, 0.0))]
+    places = re.findall(r'data-place="([^"]+)"', fragment([panels.Cloud("c", points)]))
+    lengths = [math.hypot(*map(float, place.split())) for place in places]
+    assert max(lengths) == pytest.approx(1, abs=1e-3)
+
+
+def test_the_docs_are_shown_as_a_page_and_not_as_markdown() -> None:
+    text = "A `word` and [code](../seq2seq/model/attention.py).\n\n| a | b |\n|---|---|\n| 1 | <i>2</i> |\n"
+    html = fragment([panels.Docs("docs: x", text, "recipe-x")])
+    assert "<code>word</code> and code." in html
+    assert "<td>&lt;i&gt;2&lt;/i&gt;</td>" in html
+    assert "href" not in html
+    assert "](" not in fragment(sources("steps"))
+
+
+def test_a_tree_is_nested_in_text() -> None:
+    nodes = [
+        panels.Node("<s>", 0, None, "0", "kept"),
+        panels.Node("La", 1, 0, "-1", "kept"),
+        panels.Node("Le", 1, 0, "-2", "kept"),
+        panels.Node("rive", 2, 1, "-3", "finished"),
+    ]
+    lines = panels.as_text([panels.Tree("t", nodes)]).splitlines()
+    assert [line.strip().split()[0] for line in lines[1:]] == ["<s>", "La", "rive", "Le"]

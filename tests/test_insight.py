@@ -58,9 +58,18 @@ def test_a_head_alone_is_taken_from_the_default_layer(found: Inspection) -> None
     assert (view.layer, view.head) == (found.sentence.default_choice[0], 1)
 
 
-@pytest.mark.parametrize("text", ["", "42", "One sentence. Another one."])
-def test_inspect_takes_exactly_one_sentence(translator: Translator, text: str) -> None:
-    with pytest.raises(UserError, match="exactly one sentence"):
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "there is nothing to translate in this text"),
+        ("42", "there is nothing to translate in this text"),
+        ("One sentence. Another one.", "is read in 2 parts .*“One sentence.”, “Another one.”"),
+        ("I love 🍕 a lot.", "is read in 2 parts .*“I love”, “a lot.”"),
+        (f"{'Donaudampf' * 8} is long.", "is read in 2 parts"),  # the first is no word that could be translated
+    ],
+)
+def test_inspect_takes_exactly_one_sentence(translator: Translator, text: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
         inspect(translator, text)
 
 

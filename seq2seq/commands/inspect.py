@@ -56,9 +56,7 @@ def add_inspect(commands: Any) -> None:
 
 
 def _explorer_options(group: Any) -> None:
-    group.add_argument(
-        "--kind", choices=MAPS, default="encoder", help="attention of geometry and steps (default: encoder)"
-    )
+    group.add_argument("--kind", choices=MAPS, help="attention of geometry and steps (default: encoder)")
     group.add_argument("--word", metavar="W", help="that asks: a piece or its number from 0; of contexts, the word")
     group.add_argument("--key", metavar="W", help="that answers, in steps: a piece or its number from 0")
     group.add_argument("--beside", metavar="TEXT", help="second sentence with the word, of contexts")
@@ -72,17 +70,41 @@ def inspect(options: argparse.Namespace) -> None:
     """`seq2seq inspect`."""
     if options.output is not None:
         check_parent(options.output)
-        if options.output.suffix not in ENDINGS:
+        if options.output.suffix.lower() not in ENDINGS:
             raise UserError(f"--output {options.output}: the name must end in {', '.join(ENDINGS)}")
     if options.view not in (*MAPS, *EXPLORER):
         raise UserError(f"--view {options.view!r} is not one of {', '.join((*MAPS, *EXPLORER))}")
-    form = "" if options.output is None else options.output.suffix
+    _check_taken(options)
+    form = "" if options.output is None else options.output.suffix.lower()
     shown = _map(options, form) if options.view in MAPS else _explore(options, form)
     if options.output is None:
         print(shown.decode())
     else:
         write_file([shown], options.output)
         print(options.output)
+
+
+def _check_taken(options: argparse.Namespace) -> None:
+    """Refuse what a view would ignore."""
+    from seq2seq.insight.gallery import VIEWS
+
+    takes = VIEWS[options.view].takes if options.view in EXPLORER else frozenset({"layer", "head", "beam_size"})
+    asked = {
+        "--kind": (options.kind is not None, {"kind"}),
+        "--layer": (options.layer is not None, {"layer"}),
+        "--head": (options.head is not None, {"head"}),
+        "--word": (options.word is not None, {"word", "asking"}),
+        "--key": (options.key is not None, {"answering"}),
+        "--beside": (options.beside is not None, {"beside"}),
+        "--unscaled": (options.unscaled, {"scaled"}),
+        "--until": (options.until is not None, {"until"}),
+        "--force": (options.force is not None, {"force"}),
+        "--forbid": (options.forbid is not None, {"forbid"}),
+    }
+    ignored = [name for name, (given, controls) in asked.items() if given and not controls & takes]
+    if ignored:
+        taken = [name for name, (_, controls) in asked.items() if controls & takes]
+        raise UserError(f"--view {options.view} takes no {ignored[0]}: {', '.join(taken) or 'no option of its own'}")
 
 
 def _map(options: argparse.Namespace, form: str) -> bytes:
@@ -111,7 +133,7 @@ def _explore(options: argparse.Namespace, form: str) -> bytes:
         options.text,
         options.view,
         beside=options.beside,
-        kind=options.kind,
+        kind=options.kind or "encoder",
         layer=options.layer,
         head=options.head,
         word=options.word,

@@ -16,12 +16,14 @@ from seq2seq.errors import UserError
 from seq2seq.insight.contexts import PAIRS
 from seq2seq.insight.decoding import WIDEST
 from seq2seq.insight.drawing import fragment
-from seq2seq.insight.gallery import VIEWS, Question, answer, sources
+from seq2seq.insight.gallery import VIEWS, Question, answer, said_of, sources
+from seq2seq.insight.panels import Prose
 from seq2seq.insight.scene import KINDS, Kind, Scene, stage
 from seq2seq.translation.translator import Translator
 
 SENTENCE = "The bank was crowded near the river."
 MEAN = -1  # the choice "mean over heads"; Gradio takes None for no choice
+OF_NO_SENTENCE = ("example", "recipe")
 MEAN_IN = ("sides",)  # views that can show the mean over heads
 Kept = tuple[str, Scene]  # what was typed, and what became of it
 IDLE = 3600  # seconds after which a visitor's sentence is dropped: all of its numbers are some megabytes
@@ -96,7 +98,7 @@ def question(translator: Translator, text: str, asked: Asked, scene: Scene | Non
     return Question(
         translator,
         text,
-        beside=asked.beside.strip() or None,
+        beside=asked.beside.strip(),
         kind=asked.kind,
         layer=asked.layer,
         head=None if asked.head == MEAN else asked.head,
@@ -121,7 +123,10 @@ def opened(translator: Translator, text: str, kept: Kept | None) -> Kept:
 
 def shown_panels(translator: Translator, text: str, asked: Asked, scene: Scene) -> str:
     """What a view shows, and where it is computed."""
-    return fragment([*answer(asked.view, question(translator, text, asked, scene)), *sources(asked.view)])
+    asks = question(translator, text, asked, scene)
+    found = answer(asked.view, asks)
+    about = [] if asked.view in OF_NO_SENTENCE else [Prose(said_of(asks))]
+    return fragment([*about, *found, *sources(asked.view)])
 
 
 def build(translator: Translator) -> tuple[gr.Textbox, gr.Textbox, gr.Textbox, Callable[[Any], None]]:
@@ -186,9 +191,10 @@ def _controls(translator: Translator) -> Controls:
     latest = int(decode.max_length_ratio * decode.max_source_tokens) + 10
     views = [(f"{number}. {view.title}", name) for number, (name, view) in enumerate(VIEWS.items(), start=1)]
     kinds: list[tuple[str, Kind]] = [(kind, kind) for kind in KINDS]
+    layers, heads = _numbers(config.encoder_layers), _numbers(config.heads, mean=True)
     beam, piece = min(decode.beam_size, WIDEST), [("1", 1)]
     view = gr.Radio(views, value=next(iter(VIEWS)), label="What to look at", elem_id="view-choice")
-    with gr.Row():
+    with gr.Row(elem_id="controls"):
         return Controls(
             view,
             word=gr.Textbox(first, label="Word", min_width=120, scale=1, elem_id="word"),
@@ -196,8 +202,8 @@ def _controls(translator: Translator) -> Controls:
                 second, label="Second sentence (none: the word alone)", min_width=240, scale=4, elem_id="beside"
             ),
             kind=_hidden(gr.Radio, kinds, value="encoder", label="Attention", min_width=260, elem_id="kind"),
-            layer=_hidden(gr.Radio, _numbers(config.encoder_layers), label="Layer", value=0, elem_id="explored-layer"),
-            head=_hidden(gr.Radio, _numbers(config.heads), label="Head", value=0, elem_id="explored-head"),
+            layer=_hidden(gr.Radio, layers, label="Layer", value=config.encoder_layers // 2, elem_id="explored-layer"),
+            head=_hidden(gr.Radio, heads, label="Head", value=MEAN, elem_id="explored-head"),
             asking=_hidden(gr.Radio, piece, value=1, label="Who asks", min_width=320, scale=3, elem_id="asking"),
             answering=_hidden(
                 gr.Radio, piece, value=1, label="Who answers", min_width=320, scale=3, elem_id="answering"
@@ -248,9 +254,14 @@ def offered(asked: Asked, scene: Scene) -> dict[str, list[tuple[str, int]]]:
     return {
         "layer": _numbers(len(scene.attentions(kind))),
         "head": _numbers(scene.model.config.heads, mean=asked.view in MEAN_IN),
-        "asking": [(label, number) for number, label in enumerate(rows)],
-        "answering": [(label, number) for number, label in enumerate(columns)],
+        "asking": _told_apart(rows),
+        "answering": _told_apart(columns),
     }
+
+
+def _told_apart(labels: list[str]) -> list[tuple[str, int]]:
+    """Pieces by number; those that come more than once have it in their label."""
+    return [(f"{label} ({n})" if labels.count(label) > 1 else label, n) for n, label in enumerate(labels)]
 
 
 def _look_event(translator: Translator) -> Callable[..., Any]:

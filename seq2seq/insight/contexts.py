@@ -35,6 +35,7 @@ class Contexts:
     became: tuple[list[str], list[str]]  # target words that are linked with it
     stages: list[str]
     cosines: list[float]  # between the two states, a stage each
+    others: list[float]  # the yardstick: mean cosine between the word and the other pieces of the other sentence
     words: int  # frequent words among which the nearest are
     before: tuple[Near, Near]  # nearest words of its embedding, in each sentence
     after: tuple[Near, Near]  # of what the encoder made of it
@@ -61,6 +62,7 @@ def contexts(first: Scene, second: Scene, word: str) -> Contexts:
         became=(_became(first, places[0][0]), _became(second, places[1][0])),
         stages=stages,
         cosines=[_cosine(*embeddings), *(_cosine(a, b) for a, b in zip(*states, strict=True))],
+        others=_others(first, second, places[0][1], places[1][1]),
         words=len(words),
         before=_both(nearest(own, model.embedding.weight[tokens], words, NEIGHBOURS, word) for own in embeddings),
         after=_both(nearest(own[-1], alone, words, NEIGHBOURS, word) for own in states),
@@ -75,31 +77,66 @@ def _both(pair: Iterable[Near]) -> tuple[Near, Near]:
 def panels(found: Contexts) -> list[Panel]:
     """Both translations, the cosines, and the neighbours before and after."""
     sides = zip(found.texts, found.translations, found.became, strict=True)
+    numbered = enumerate(zip(found.stages, found.cosines, found.others, strict=True))
     cosines: list[list[Cell]] = [
-        [stage, round(cosine, 4)] for stage, cosine in zip(found.stages, found.cosines, strict=True)
+        [step, stage, round(own, 4), round(other, 4)] for step, (stage, own, other) in numbered
     ]
     same = "the same" if found.cosines[0] > 1 - 1e-5 else "not the same here, as it is written in two ways"
     return [
         Prose(
             f"Whatever stands around it, the embedding of “{found.word}” is {same}. The encoder mixes in what stands "
             f"around it: the cosine between its two states is {found.cosines[1]:.2f} before the first layer and "
-            f"{found.cosines[-1]:.2f} after the last."
+            f"{found.cosines[-1]:.2f} after the last. As a yardstick: between “{found.word}” and the other pieces of "
+            f"the other sentence it is {found.others[1]:.2f} before and {found.others[-1]:.2f} after. "
+            f"{_told_apart(found)}"
         ),
         Table(
             f"“{found.word}” in two sentences",
             ["sentence", "translation", f"“{found.word}” became"],
             [[text, translation, " ".join(words) or "–"] for text, translation, words in sides],
         ),
-        Table("Cosine between its two states (1: they point the same way)", ["after", "cosine"], cosines),
+        Table(
+            "Cosine between its two states (1: they point the same way)",
+            ["step", "after", "between the two", "to other pieces, on the mean"],
+            cosines,
+        ),
         Lines(
             "The same, step by step",
-            "step (0 is the embedding)",
+            "step of the table above",
             "cosine",
             [float(step) for step in range(len(found.cosines))],
-            {f"“{found.word}” in one sentence and in the other": found.cosines},
+            {
+                f"“{found.word}” in one sentence and in the other": found.cosines,
+                f"“{found.word}” and the other pieces of the other sentence": found.others,
+            },
         ),
         *([_neighbours(found)] if found.words else []),
     ]
+
+
+def _told_apart(found: Contexts) -> str:
+    """What the translations say about the two senses."""
+    first, second = (" ".join(words) for words in found.became)
+    if not first or not second:
+        return ""
+    if first.casefold() == second.casefold():
+        return f"Both became “{first}”: if two things are meant, this model did not tell them apart."
+    return f"One became “{first}”, the other “{second}”."
+
+
+def _others(first: Scene, second: Scene, mine: list[int], yours: list[int]) -> list[float]:
+    """A stage each: the mean over the pieces of the other sentence but for the word's own, in both directions."""
+    means = []
+    for one, other, own, skipped in ((first, second, mine, yours), (second, first, yours, mine)):
+        rest = [place for place in range(len(other.sentence.source_ids) - 1) if place not in skipped]
+        ids, left = one.sentence.source_ids, [other.sentence.source_ids[place] for place in rest]
+        table = one.model.embedding.weight
+        pairs = [(table[[ids[place] for place in own]].mean(dim=0), table[left])]
+        pairs += [(stage, rows[0, rest]) for stage, rows in zip(_states(one, own), _stages(other), strict=True)]
+        means.append(
+            [float(torch.cosine_similarity(state[None], rows).mean()) if rest else 0.0 for state, rows in pairs]
+        )
+    return [sum(both) / 2 for both in zip(*means, strict=True)]
 
 
 def _neighbours(found: Contexts) -> Table:
@@ -127,8 +164,12 @@ def _places(scene: Scene, word: str) -> tuple[int, list[int]]:
 
 def _states(scene: Scene, pieces: list[int]) -> list[Tensor]:
     """The word's states (D,): H = X + P, after each block, and the encoder's output."""
-    stages = [*scene.trace.encoder_states, scene.trace.memory]
-    return [stage[0, pieces].mean(dim=0) for stage in stages]
+    return [stage[0, pieces].mean(dim=0) for stage in _stages(scene)]
+
+
+def _stages(scene: Scene) -> list[Tensor]:
+    """All states of the encoder (1, S, D), from what it is given to what it gives."""
+    return [*scene.trace.encoder_states, scene.trace.memory]
 
 
 def _became(scene: Scene, place: int) -> list[str]:

@@ -134,7 +134,9 @@ def panels(found: Cost) -> list[Panel]:
         Prose(
             "Scores and mixing take 2 T² d multiplications for a whole sentence of T pieces. With keys and values "
             "kept, the newest piece takes 2 T d. One layer, all heads; times are the quickest of some calls on this "
-            "machine, and of a single one for translations without the cache."
+            "machine, and of a single one for translations without the cache. Projections, feed-forward layers and the "
+            "vocabulary come on top: “Decoding” counts them, too. Without the cache more than "
+            f"{LONGEST} pieces take too long to be measured here."
         ),
         Table(
             "One layer of self-attention by length",

@@ -6,7 +6,7 @@ Shapes: R rows (one a beam), V vocabulary.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from seq2seq.translation.engine import Engine, Hypothesis
 from seq2seq.translation.search import ModelStepper, Stepper, beam_search, greedy_search, top
 from seq2seq.translation.torch_engine import TorchEngine
 
+END = "</s>"
 WIDEST = 10  # beams that are drawn
 
 
@@ -29,6 +30,11 @@ class Edits:
 
     forced: Mapping[int, int] = field(default_factory=dict)
     forbidden: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    typed: Mapping[int, str] = field(default_factory=dict)  # what was asked for, by the steps that it takes
+
+    def said(self, step: int) -> str:
+        """A step, and what was to happen at it."""
+        return f"step {step}" + (f" (of “{self.typed[step]}”)" if step in self.typed else "")
 
 
 NOTHING = Edits()
@@ -41,25 +47,28 @@ def read_edits(tokenizer: Tokenizer, force: str | None, forbid: str | None) -> E
     still spell the word in other pieces.
     """
     forced: dict[int, int] = {}
-    for step, ids in _read(tokenizer, force):
+    typed: dict[int, str] = {}
+    for step, ids, part in _read(tokenizer, force):
         for place, token in enumerate(ids, start=step):
             if place in forced:
                 raise UserError(f"two words are forced at step {place}")
-            forced[place] = token
+            forced[place], typed[place] = token, part
     forbidden: dict[int, frozenset[int]] = {}
-    for step, ids in _read(tokenizer, forbid):
+    for step, ids, part in _read(tokenizer, forbid):
         forbidden[step] = forbidden.get(step, frozenset()) | {ids[0]}
-    return Edits(forced, forbidden)
+        typed.setdefault(step, part)
+    return Edits(forced, forbidden, typed)
 
 
-def _read(tokenizer: Tokenizer, text: str | None) -> list[tuple[int, list[int]]]:
+def _read(tokenizer: Tokenizer, text: str | None) -> list[tuple[int, list[int], str]]:
+    """Step, token ids and the text of each edit; `</s>` is the end of the translation."""
     found = []
     for part in filter(str.strip, (text or "").split(",")):
         step, equals, word = (one.strip() for one in part.partition("="))
-        ids = tokenizer.encode(word)
+        ids = [tokenizer.eos_id] if word == END else tokenizer.encode(word)
         if not (equals and step.isdecimal() and ids):
             raise UserError(f"{part.strip()!r} must read step=word, as in 1=rive")
-        found.append((int(step), ids))
+        found.append((int(step), ids, part.strip()))
     return found
 
 
@@ -126,6 +135,7 @@ class Decoding:
 
     beam_size: int
     nodes: list[Node]
+    forbidden: list[tuple[int, str]]  # steps, and the pieces that were not allowed at them
     texts: list[str]  # translations that were finished, best first
     hypotheses: list[Hypothesis]
     pieces: list[str]  # of the best
@@ -141,18 +151,24 @@ def decoding(scene: Scene, beam_size: int, edits: Edits = NOTHING) -> Decoding:
     engine, source = scene.translator.engine, scene.sentence.source_ids
     limit = engine.limit(source)
     if (last := max((*edits.forced, *edits.forbidden), default=0)) > limit - 2:
-        raise UserError(f"step {last} is not one of 0 to {limit - 2}, after which a translation of this sentence ends")
+        ends = f"0 to {limit - 2}, after which a translation of this sentence ends"
+        raise UserError(f"{edits.said(last)} is not one of {ends}")
     watched = Watched(Edited(stepper_of(engine, source), edits), max(3, 2 * beam_size))
     found = _search(watched, engine, limit, beam_size)
     if not found or found[0].log_probability == -math.inf:
         raise UserError("no translation is left: everything at some step is forbidden")
     if last >= len(watched.steps):
-        raise UserError(f"step {last} was not reached: every translation ended before it")
+        raise UserError(f"{edits.said(last)} was not reached: every translation ended before it")
     config, vocabulary = engine.model.config, len(engine.tokenizer)
     lengths = range(1, len(found[0].tokens) + 1)
     return Decoding(
         beam_size=beam_size,
-        nodes=tree_of(watched.steps, found, engine.tokenizer, max(3, 2 * beam_size)),
+        nodes=marked(tree_of(watched.steps, found, engine.tokenizer, max(3, 2 * beam_size)), edits),
+        forbidden=[
+            (step, piece)
+            for step, tokens in sorted(edits.forbidden.items())
+            for piece in engine.tokenizer.pieces(sorted(tokens))
+        ],
         texts=[engine.tokenizer.decode(hypothesis.tokens[:-1]) for hypothesis in found],
         hypotheses=found,
         pieces=engine.tokenizer.pieces(found[0].tokens),
@@ -165,6 +181,11 @@ def decoding(scene: Scene, beam_size: int, edits: Edits = NOTHING) -> Decoding:
         ],
         cached=[cache_bytes(config, prefix) for prefix in lengths],
     )
+
+
+def marked(nodes: Sequence[Node], edits: Edits) -> list[Node]:
+    """The same, with forced pieces named so."""
+    return [replace(node, note=f"{node.note} forced") if node.step - 1 in edits.forced else node for node in nodes]
 
 
 def _search(stepper: Stepper, engine: Engine, limit: int, beam_size: int) -> list[Hypothesis]:
@@ -235,11 +256,26 @@ def panels(found: Decoding, until: int | None = None) -> list[Panel]:
     if until is not None and until < 1:
         raise UserError(f"until {until} must be at least 1")
     shown = [node for node in found.nodes if until is None or node.step <= until]
-    caption = f"Beam {found.beam_size}: pieces, and the log-probability of the whole beginning (nats)"
+    caption = (
+        f"Beam {found.beam_size}: pieces, and the log-probability of the whole beginning (nats, natural logarithm)"
+    )
     return [
+        *_forbidden(found),
         Tree(f"{caption}. Framed: finished, with its score; faint: dropped", shown),
         Table("Finished translations", ["rank", "score", "log-probability", "pieces", "text"], _ranked(found)),
         *_cache_panels(found, len(found.products) if until is None else min(until, len(found.products))),
+    ]
+
+
+def _forbidden(found: Decoding) -> list[Prose]:
+    if not found.forbidden:
+        return []
+    pieces = ", ".join(f"“{piece}” at step {step}" for step, piece in found.forbidden)
+    return [
+        Prose(
+            f"Forbidden: {pieces}. A word that is made of other pieces may still be spelled with those, the same word "
+            "among them."
+        )
     ]
 
 
@@ -261,19 +297,19 @@ def _cache_panels(found: Decoding, until: int) -> list[Panel]:
     """The best hypothesis step by step: the cache grows, and what is computed with and without it."""
     with_cache, without = (sum(column) for column in zip(*found.products, strict=True))
     rows: list[list[Cell]] = [
-        [step + 1, found.pieces[step], step + 1, found.cached[step], *found.products[step]] for step in range(until)
+        [step, found.pieces[step], step + 1, found.cached[step], *found.products[step]] for step in range(until)
     ]
     return [
         Table(
             "The cache grows by one piece a step; multiplications for one hypothesis",
-            ["step", "writes", "pieces in the cache", "bytes", "with the cache", "without"],
+            ["step, from 0", "writes", "pieces in the cache", "bytes", "with the cache", "without"],
             rows,
         ),
         Lines(
             "Multiplications of each step for one hypothesis",
-            "step",
+            "step, from 0",
             "multiplications",
-            [float(step + 1) for step in range(until)],
+            [float(step) for step in range(until)],
             {
                 "with the key-value cache": [float(own) for own, _ in found.products[:until]],
                 "without: the whole beginning again": [float(other) for _, other in found.products[:until]],

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 
 import numpy as np
+from markdown_it import MarkdownIt
 
 from seq2seq.insight import svg
 from seq2seq.insight.heatmap import HeatMap, heatmap_fragment, heatmap_script, heatmap_style
@@ -15,6 +16,7 @@ from seq2seq.insight.panels import (
     Cell,
     Cloud,
     Code,
+    Docs,
     Lines,
     Link,
     Panel,
@@ -59,6 +61,11 @@ def _panel(panel: Panel) -> str:
             return f"<p>{_prose(panel.text)}</p>"
         case HeatMap():
             return heatmap_fragment(panel)
+        case Docs():
+            return (
+                f'<details id="{escape(panel.anchor)}"><summary>{escape(panel.caption)}</summary>'
+                f'<div class="docs">{_markdown(panel.text)}</div></details>'
+            )
         case Code():
             code = f"<pre><code>{escape(panel.text)}</code></pre>"
             return f'<details id="{escape(panel.anchor)}"><summary>{escape(panel.caption)}</summary>{code}</details>'
@@ -90,6 +97,15 @@ def _prose(text: str) -> str:
     """Text with what stands between backquotes as code."""
     parts = text.split("`")
     return "".join(f"<code>{escape(part)}</code>" if odd % 2 else escape(part) for odd, part in enumerate(parts))
+
+
+def _markdown(text: str) -> str:
+    """A page of the docs; links to files of the project, which a browser has not, become their names."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    for token in tokens:
+        token.children = [one for one in token.children or () if one.type not in ("link_open", "link_close")]
+    return str(parser.renderer.render(tokens, parser.options, {}))
 
 
 def _figure(caption: str, inner: str, kind: str) -> str:
@@ -124,7 +140,8 @@ def _vectors(vectors: Vectors) -> str:
         + "</div></td></tr>"
         for label, row in zip(vectors.labels, vectors.values, strict=True)
     )
-    return f"<table>{rows}</table><small>scale: −{number(largest)} orange, 0, +{number(largest)} blue</small>"
+    scale = f"scale: −{number(largest)} orange, 0, +{number(largest)} blue"
+    return f"<table>{rows}</table><small>{scale}; point at a number, tap it, or use the arrow keys</small>"
 
 
 def _coloured(label: str, place: int, value: float, largest: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -62,13 +63,19 @@ def panels_png(panels: Sequence[Panel], title: str) -> bytes:
     drawn = [panel for panel in panels if isinstance(panel, Picture)]
     if not drawn:
         raise UserError(f"{title}: this view is text and tables, so there is no picture of it: choose .html or .json")
-    figure = Figure(figsize=(9, 0.6 + sum(map(_height, drawn))), dpi=110, layout="constrained")
+    size = max(map(_width, drawn)), 0.6 + sum(map(_height, drawn))
+    figure = Figure(figsize=size, dpi=110, layout="constrained")
     figure.suptitle(_literal(title), fontsize=11, wrap=True)
     parts = figure.subfigures(len(drawn), 1, squeeze=False, height_ratios=list(map(_height, drawn)))
     for part, panel in zip(parts[:, 0], drawn, strict=True):
         part.suptitle(_literal(panel.caption.replace("`", "")), fontsize=10, wrap=True)
         _DRAWN[type(panel)](part, panel)
     return _png(figure)
+
+
+def _width(panel: Picture) -> float:
+    """Inches: a tree grows with its steps."""
+    return max(9.0, 1.1 * (1 + max(node.step for node in panel.nodes))) if isinstance(panel, Tree) else 9.0
 
 
 def _height(panel: Picture) -> float:
@@ -79,11 +86,11 @@ def _height(panel: Picture) -> float:
         case Bars():
             height = 1.0 + 0.22 * len(panel.labels) * len(panel.series)
         case Vectors():
-            height = 1.0 + 0.22 * len(panel.labels)
+            height = 1.3 + 0.22 * len(panel.labels)
         case SmallMaps():
             height = 0.6 + 1.15 * math.ceil(len(panel.names) / _MAPS_A_ROW)
         case Tree():
-            height = 1.0 + 0.3 * max(Counter(node.step for node in panel.nodes).values(), default=1)
+            height = 1.0 + 0.4 * max(Counter(node.step for node in panel.nodes).values(), default=1)
         case Cloud():
             height = 7.0
         case Lines():
@@ -112,7 +119,9 @@ def _draw_bars(part: Any, panel: Bars) -> None:
 def _draw_vectors(part: Any, panel: Vectors) -> None:
     axes = part.subplots()
     most = float(np.abs(panel.values).max(initial=0.0)) or 1.0
-    axes.imshow(panel.values, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
+    colours = LinearSegmentedColormap.from_list("signs", ["#d55e00", "#f3f4f6", "#0072b2"])  # as on the page
+    axes.imshow(panel.values, cmap=colours, vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
+    axes.set_xlabel(f"−{most:.3g} orange, 0, +{most:.3g} blue", fontsize=8)
     axes.set_yticks(range(len(panel.labels)), map(_literal, panel.labels), fontsize=8)
 
 
@@ -159,7 +168,7 @@ def _draw_tree(part: Any, panel: Tree) -> None:
         colour = {"kept": "#0072b2", "finished": "#b8860b"}.get(node.state, "#bbbbbb")
         if node.parent is not None:
             axes.plot([places[node.parent][0] + 0.3, x - 0.3], [places[node.parent][1], y], color=colour, linewidth=0.6)
-        axes.text(x, y, f"{_literal(node.label)}\n{node.note}", ha="center", va="center", fontsize=5, color=colour)
+        axes.text(x, y, f"{_literal(node.label)}\n{node.note}", ha="center", va="center", fontsize=7, color=colour)
     axes.set_xlim(-0.6, max(used, default=0) + 0.6)
     axes.set_ylim(-max(used.values(), default=1), 0.6)
 

@@ -45,6 +45,10 @@ class Question:
     forbid: str | None = None  # words that it may not begin
     kept: Scene | None = field(default=None, repr=False)  # of this very text, so that it is not translated again
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UserError(f"kind {self.kind!r} is not one of {', '.join(KINDS)}")
+
     @cached_property
     def scene(self) -> Scene:
         """The text's translation, laid open."""
@@ -69,8 +73,10 @@ class View:
 def _contexts(asked: Question) -> list[Panel]:
     """Without a second sentence the word is held against itself, said alone."""
     word = "bank" if asked.word is None else str(asked.word)
-    beside = asked.beside or next((text for text in contexts.PAIRS.get(word, ()) if text != asked.text), word)
-    return contexts.panels(contexts.contexts(asked.scene, stage(asked.translator, beside), word))
+    beside = asked.beside
+    if beside is None:
+        beside = next((text for text in contexts.PAIRS.get(word, ()) if text != asked.text), word)
+    return contexts.panels(contexts.contexts(asked.scene, stage(asked.translator, beside or word), word))
 
 
 def _geometry(asked: Question) -> list[Panel]:
@@ -194,9 +200,17 @@ def explore(translator: Translator, text: str, view: str, **asked: Any) -> Exhib
     """Answer a view of a text of one sentence; further settings are those of Question."""
     question = Question(translator, text, **asked)
     found = answer(view, question)
-    scene = vars(question).get("scene")  # views that are of no sentence do not translate one
-    about = "" if scene is None else f": {scene.sentence.source} → {scene.sentence.text}"
-    return Exhibit(view, VIEWS[view].title + about, found)
+    about = said_of(question)
+    return Exhibit(view, f"{VIEWS[view].title}: {about}" if about else VIEWS[view].title, found)
+
+
+def said_of(asked: Question) -> str:
+    """The sentence and its translation, for a view that has looked at them; others do not translate."""
+    scene = vars(asked).get("scene")
+    if scene is None:
+        return ""
+    edited = " (before any word was forced or forbidden)" if asked.force or asked.forbid else ""
+    return f"{scene.sentence.source} → {scene.sentence.text}{edited}"
 
 
 def answer(view: str, asked: Question) -> list[Panel]:

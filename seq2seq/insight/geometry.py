@@ -102,7 +102,9 @@ def panels(found: Geometry) -> list[Panel]:
         Cloud(f"“{found.asking}” asks: {where}", points),
         Bars("Softmax row: how much each key's value counts", found.answering, {"weight": found.weights}),
         Prose(
-            f"The projection keeps {100 * found.kept:.0f} % of the variance of query, keys, values and output. "
+            f"The projection keeps {100 * found.kept:.0f} % of the variance of query, keys, values and output. What "
+            "counts for a weight is the dot product of `q` and `k` in all dimensions: how long `k` is, and how far it "
+            "points the way of `q`. So the key that lies nearest in the picture need not have the largest weight. "
             "The output is the mean of the values, weighted by the bars. Words: the embeddings of "
             f"{len(found.words)} frequent words as keys of this head, without any context."
         ),

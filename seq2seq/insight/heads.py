@@ -212,7 +212,7 @@ def survey_panels(found: Survey) -> list[Panel]:
         [
             KINDS[fact.kind], fact.layer, fact.head, round(fact.entropy, 2),
             *(f"{100 * share:.0f} %" for share in (fact.previous, fact.same, fact.next, fact.mark)),
-            "" if fact.agreement is None else f"{100 * fact.agreement:.0f} %", f"{fact.bleu_lost:+.1f}",
+            "" if fact.agreement is None else f"{100 * fact.agreement:.0f} %", f"{round(fact.bleu_lost, 1) + 0.0:+.1f}",
         ]
         for fact in found.heads
     ]  # fmt: skip
@@ -223,6 +223,13 @@ def survey_panels(found: Survey) -> list[Panel]:
             f"Over {found.split} ({found.sentences:,} sentences, greedy, BLEU {found.bleu:.1f}): most is lost "
             f"without {KINDS[worst.kind]}, layer {worst.layer}, head {worst.head} ({worst.bleu_lost:.1f} BLEU); "
             f"{idle} of {len(found.heads)} heads change BLEU by less than 0.1."
+        ),
+        Prose(
+            "Entropy says how widely a row of weights is spread: 0 bits for a single piece, 3 bits as for eight of "
+            "equal weight. Previous, same and next are the shares of the weight on the piece before, at and after the "
+            "place of the one that asks (in cross-attention: places of the source counted as those of the "
+            "translation). Agreement is the share of the model's word links that are this head's, too; self-attention "
+            "has none."
         ),
         Table(
             "What each head does, on the mean over all queries; the mark is </s> of the source, or <s> in "

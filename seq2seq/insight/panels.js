@@ -26,6 +26,8 @@
   document.addEventListener("pointerdown", (event) => {
     const cloud = event.target.closest?.("svg.turning");
     if (!cloud) return;
+    event.preventDefault(); // or the names in it are selected as text
+    cloud.focus();
     held = { cloud, x: event.clientX, y: event.clientY };
     cloud.setPointerCapture(event.pointerId);
   });
@@ -42,6 +44,22 @@
     if (!cloud || !TURNS[event.key]) return;
     event.preventDefault();
     turn(cloud, ...TURNS[event.key]);
+  });
+
+  // A panel of vectors that has the focus: arrows go from number to number, and say each.
+  document.addEventListener("keydown", (event) => {
+    const box = event.target.closest?.(".vectors .panel-box");
+    if (!box || !TURNS[event.key]) return;
+    event.preventDefault();
+    const rows = [...box.querySelectorAll(".cells")].map((row) => [...row.children]);
+    const last = box.querySelector(".held");
+    let row = Math.max(0, rows.findIndex((cells) => cells.includes(last)));
+    let place = last ? rows[row].indexOf(last) + Math.sign(TURNS[event.key][0]) : 0;
+    row = Math.max(0, Math.min(rows.length - 1, row + (last ? Math.sign(TURNS[event.key][1]) : 0)));
+    place = Math.max(0, Math.min(rows[row].length - 1, place));
+    last?.classList.remove("held");
+    rows[row][place].classList.add("held");
+    box.closest(".panel").querySelector("output").textContent = rows[row][place].title;
   });
 
   // What is pointed at or tapped says its name and number below the picture.
@@ -63,12 +81,17 @@
     code.scrollIntoView({ block: "start" });
   });
 
-  document.addEventListener("click", (event) => {
-    const map = event.target.closest?.(".small-map");
-    if (!map) return;
-    const large = map.getAttribute("aria-expanded") !== "true";
+  function enlarge(map, large) {
     map.setAttribute("aria-expanded", String(large));
     const picture = map.querySelector("svg");
     picture.setAttribute("viewBox", large ? picture.dataset.large : picture.dataset.small);
+  }
+  document.addEventListener("click", (event) => {
+    const map = event.target.closest?.(".small-map");
+    if (map) enlarge(map, map.getAttribute("aria-expanded") !== "true");
+  });
+  document.addEventListener("keydown", (event) => {
+    const map = event.key === "Escape" && event.target.closest?.('.small-map[aria-expanded="true"]');
+    if (map) enlarge(map, false);
   });
 })();

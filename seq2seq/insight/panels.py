@@ -5,7 +5,7 @@ A view is a list of panels. `drawing` makes HTML of them, `figures` a still pict
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -129,7 +129,16 @@ class Code:
     anchor: str
 
 
-Panel = Prose | Table | HeatMap | Vectors | Bars | Lines | Cloud | SmallMaps | Tree | Code
+@dataclass(frozen=True)
+class Docs:
+    """A section of the docs, in Markdown; links lead to its anchor."""
+
+    caption: str
+    text: str
+    anchor: str
+
+
+Panel = Prose | Table | HeatMap | Vectors | Bars | Lines | Cloud | SmallMaps | Tree | Code | Docs
 
 
 def number(value: float) -> str:
@@ -197,14 +206,26 @@ def _text(panel: Panel) -> list[str]:
         case Lines():
             lines = _grid(list(map(number, panel.x)), list(panel.series), _by_label(panel.series))
         case Cloud():
-            lines = _columns([[point.kind, point.label, *map(number, point.place)] for point in panel.points])
+            named = [point for point in panel.points if point.kind != "word"]
+            lines = _columns(
+                [["", "", "x", "y", "z"], *([one.kind, one.label, *map(number, one.place)] for one in named)]
+            )
+            lines += [f"and {len(panel.points) - len(named)} words"] * (len(named) < len(panel.points))
         case SmallMaps():
-            lines = [", ".join(panel.names)]
+            lines = [f"{len(panel.names)} maps, from {panel.names[0]} to {panel.names[-1]}: see .html, .png or .json"]
         case Tree():
-            lines = [f"{'  ' * node.step}{node.label}  {node.note} {node.state}" for node in panel.nodes]
-        case Code():
+            lines = list(_branches(panel.nodes, None))
+        case Code() | Docs():
             lines = panel.text.splitlines()
     return [panel.text if isinstance(panel, Prose) else panel.caption, *lines]
+
+
+def _branches(nodes: Sequence[Node], parent: int | None) -> Iterator[str]:
+    """Nodes under their parents, each with all that comes of it."""
+    for place, node in enumerate(nodes):
+        if node.parent == parent:
+            yield f"{'  ' * node.step}{node.label}  {node.note} {node.state}"
+            yield from _branches(nodes, place)
 
 
 def _by_label(series: dict[str, list[float]]) -> list[list[str]]:

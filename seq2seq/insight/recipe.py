@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import seq2seq
-from seq2seq.insight.panels import Cell, Code, Link, Panel, Prose, Table
+from seq2seq.insight.panels import Cell, Code, Docs, Link, Panel, Prose, Table
 from seq2seq.model import AttentionTrace, KVCache, MultiHeadAttention, Transformer, attend, attend_fused
 from seq2seq.model.attention import causal_mask, padding_mask
 from seq2seq.model.blocks import DecoderBlock, EncoderBlock, FeedForward, sinusoids
@@ -96,7 +96,7 @@ def sources(names: Sequence[str], own: Callable[..., Any] | None = None) -> list
             ["step", "equation", "section of docs/attention.md", "function"],
             rows,
         ),
-        *(Code(f"docs/attention.md: {name}", sections()[name], _anchor(name)) for name in explained),
+        *(Docs(f"docs/attention.md: {name}", sections()[name], _anchor(name)) for name in explained),
         *(Code(place_of(one), _source(one), _anchor(place_of(one))) for one in functions),
     ]
 

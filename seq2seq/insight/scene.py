@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from seq2seq.errors import UserError
 from seq2seq.model import AttentionTrace, ModelTrace, MultiHeadAttention, Transformer
 from seq2seq.translation.alignment import SPACE, merge_pieces
-from seq2seq.translation.result import SentenceTranslation, check_number
+from seq2seq.translation.result import SentenceTranslation, Translation, check_number
 from seq2seq.translation.translator import Translator
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -85,16 +85,16 @@ class Scene:
         return Inputs(residual, block.cross_attention_norm(residual), self.trace.memory[0])
 
     def place(self, word: str | int | None, kind: Kind, *, asked: bool = True) -> int:
-        """The piece, of those that ask or of those that answer, that is meant; None: the first.
+        """The piece, of those that ask or of those that answer, that is meant; None: the second, if there is one.
 
         A number counts from 0; a text is a piece, or a word, of which it means the first piece.
         """
         labels = self.labels(kind)[0 if asked else 1]
         if word is None:
-            return 0
+            return min(1, len(labels) - 1)
         if isinstance(word, int) or word.isdecimal():
             return check_number("piece", int(word), len(labels))
-        wanted = word.removeprefix(SPACE).casefold()
+        wanted = word.removeprefix(SPACE).casefold().replace("’", "'")
         words = merge_pieces(["" if label in ("<s>", "</s>") else label for label in labels])
         found = [index for index, label in enumerate(labels) if label.removeprefix(SPACE).casefold() == wanted]
         found += [
@@ -123,11 +123,22 @@ def attention_of(model: Transformer, kind: Kind, layer: int) -> MultiHeadAttenti
     return block.attention if kind == "decoder" else block.cross_attention
 
 
+def refuse_more_than_one(result: Translation, longest: int) -> None:
+    """One sentence can be laid open, and all of the text must be in it."""
+    if not result.sentences:
+        raise UserError("there is nothing to translate in this text: type a sentence of words")
+    parts = [part if isinstance(part, str) else part.source for part in result.parts]
+    parts = [part.strip() for part in parts if any(map(str.isalnum, part))]
+    if len(parts) > 1:
+        shown = ", ".join(f"“{part[:40]}”" for part in parts[:3]) + ", …" * (len(parts) > 3)
+        why = f"ends of sentences, emoji and very long words part a text; over {longest} pieces a sentence is cut"
+        raise UserError(f"one sentence can be laid open, this text is read in {len(parts)} parts ({why}): {shown}")
+
+
 @torch.inference_mode()
 def stage(translator: Translator, text: str, beam_size: int | None = None) -> Scene:
     """Translate a text of one sentence and lay open the forced pass over its translation."""
     result = translator.translate(text, beam_size=beam_size)
-    if len(result.sentences) != 1:
-        raise UserError(f"exactly one sentence can be laid open, this text has {len(result.sentences)} to translate")
+    refuse_more_than_one(result, translator.info.decode.max_source_tokens)
     sentence = result.sentences[0]
     return Scene(translator, sentence, translator.engine.trace([sentence.source_ids], [sentence.target_ids]))

@@ -1,7 +1,7 @@
 """Self-attention and cross-attention side by side (section 9): who asks, and who answers."""
 
 from seq2seq.insight.heatmap import HeatMap
-from seq2seq.insight.panels import Panel, Table
+from seq2seq.insight.panels import Panel, Prose, Table
 from seq2seq.insight.scene import KINDS, Kind, Scene
 from seq2seq.translation.result import check_number
 
@@ -34,7 +34,12 @@ def panels(scene: Scene, layer: int, head: int | None) -> list[Panel]:
             "One formula, two questions",
             ["attention", "who asks (Q)", "who answers (K, V)"],
             [[KINDS[kind], asks, answers] for kind, (asks, answers) in ROLES.items()],
-        )
+        ),
+        Prose(
+            "A single head looks wherever it has learned to look: at the piece before, at `</s>`, at the mark that "
+            "ends the sentence. Which source word a target word is made of shows best in the last layers and in the "
+            "mean over heads; in cross-attention a row is named by the piece that it predicts."
+        ),
     ]
     for kind in ROLES:
         shown.append(side_map(scene, kind, min(layer, len(scene.attentions(kind)) - 1), head))

@@ -27,6 +27,9 @@ class Steps:
     labels: tuple[list[str], list[str]]  # of queries and keys
     scaled: bool
     shapes: dict[str, tuple[int, ...]]
+    x: Tensor  # (D,) LN(h) of the one that asks
+    w_q: Tensor  # (K, D) this head's rows of W_Q,
+    b_q: Tensor  # (K,) and of b_Q
     query: Tensor  # (K,)
     key: Tensor  # (K,) of the one that answers
     products: Tensor  # (K,) their products, number by number
@@ -80,6 +83,9 @@ def steps(
         labels=scene.labels(kind),
         scaled=scaled,
         shapes=_shapes(scene.attentions(kind)[layer], attention, given, kind),
+        x=x,
+        w_q=attention.w_q.weight.view(attention.heads, d_head, -1)[head],
+        b_q=attention.w_q.bias.view(attention.heads, d_head)[head],
         query=q[head],
         key=k[head, answering],
         products=q[head] * k[head, answering],
@@ -131,6 +137,7 @@ def panels(found: Steps) -> list[Panel]:
         Table(
             "1. Shapes", ["what", "shape"], [[name, " × ".join(map(str, size))] for name, size in found.shapes.items()]
         ),
+        *_one_number(found),
         *_one_score(found),
         _all_weights(found),
         _division(found),
@@ -149,11 +156,31 @@ def _question(found: Steps) -> Prose:
     )
 
 
+def _one_number(found: Steps) -> list[Panel]:
+    """How one number of q, the largest, comes out of x."""
+    place = int(found.query.abs().argmax())
+    products = found.w_q[place] * found.x
+    return [
+        Vectors(
+            f"From `x` to `q`: number {place} of `q`, the largest, is row {place} of this head's `W_Q` times `x`",
+            ["x = LN(h)", f"W_Q[{place}]", "products"],
+            torch.stack([found.x, found.w_q[place], products]).numpy(),
+        ),
+        Prose(
+            f"The {len(products)} products sum to {number(float(products.sum()))}; with `b_Q[{place}]` = "
+            f"{number(float(found.b_q[place]))} that is `q[{place}]` = {number(float(found.query[place]))}. So with "
+            "every number of `q`, `k` and `v`; `k` and `v` are made of the states that answer."
+        ),
+    ]
+
+
 def _one_score(found: Steps) -> list[Panel]:
     """q, k and their products, which sum to one score."""
     asks, answers = found.labels[0][found.asking], found.labels[1][found.answering]
     d_head, total = len(found.query), float(found.products.sum())
-    divided = f"Divided by sqrt({d_head}) = {number(math.sqrt(d_head))} that is {number(total / math.sqrt(d_head))}."
+    would = "that is" if found.scaled else "that would be"
+    divided = f"Divided by sqrt({d_head}) = {number(math.sqrt(d_head))} {would} {number(total / math.sqrt(d_head))}."
+    divided += "" if found.scaled else " Here it is not divided."
     return [
         Vectors(
             f"2. `q` of “{asks}”, `k` of “{answers}”, and their products, number by number",
@@ -191,7 +218,14 @@ def _division(found: Steps) -> Bars:
 
 def _output(found: Steps) -> list[Panel]:
     """Values mixed, heads joined and projected, and the sum with the state."""
+    answers, weight = found.labels[1][found.answering], float(found.weights[found.answering])
+    own = found.values[found.answering]
     return [
+        Vectors(
+            f"`v` of “{answers}”, and that times its weight, {number(weight)}",
+            ["v", "weight · v"],
+            torch.stack([own, weight * own]).numpy(),
+        ),
         Vectors(
             "6. Values times weights; their sum is `O`",
             [*found.labels[1], "O"],

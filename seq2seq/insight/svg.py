@@ -7,7 +7,7 @@ from html import escape
 from seq2seq.insight.panels import Cloud, Lines, Point, SmallMaps, Tree, number
 
 WIDTH, HEIGHT = 640, 360
-LEFT, BOTTOM, EDGE = 64, 44, 12  # room for the labels of the axes
+LEFT, BOTTOM, EDGE = 96, 44, 12  # room for the labels of the axes
 TURN = (0.5, 0.35)  # radians, about the upright axis and towards the eye: how a cloud lies at first
 STEP, ROW = 118, 30  # of a tree, in pixels
 FAINT = 0.02  # weights below it are not drawn in a small map
@@ -73,14 +73,15 @@ def _thinned(values: Sequence[float], most: int) -> list[float]:
 
 def cloud(panel: Cloud) -> str:
     """Points seen from one side; the script turns them by their `data-` places."""
-    size = max((abs(value) for point in panel.points for value in point.place), default=1.0) or 1.0
+    # However it is turned, the farthest point stays inside.
+    size = max((math.hypot(*point.place) for point in panel.points), default=1.0) or 1.0
     drawn = "".join(_point(point, size) for point in sorted(panel.points, key=lambda point: point.kind != "word"))
     kinds = dict.fromkeys(point.kind for point in panel.points)
     key = "".join(f'<span class="point-{escape(kind)}">{escape(kind)}</span>' for kind in kinds)
     hint = "Drag with mouse or finger to turn it, or use the arrow keys."
     return (
         f'<div class="key">{key}</div>'
-        '<svg class="turning" viewBox="-125 -100 250 200" tabindex="0" role="img" '
+        '<svg class="turning" viewBox="-140 -108 280 216" tabindex="0" role="img" '
         f'aria-label="{escape(panel.caption)}" '
         f'data-turn="{TURN[0]} {TURN[1]}"><circle class="origin" r="1.5"/>{drawn}</svg><small>{hint}</small>'
     )

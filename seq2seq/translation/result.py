@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def check_number(name: str, value: int | None, count: int) -> int:
     """Refuse what is not the number, from 0, of one of so many."""
-    if value is None or not 0 <= value < count:
-        raise UserError(f"{name} {value} is not one of 0 to {count - 1}")
+    if not isinstance(value, int) or not 0 <= value < count:
+        raise UserError(f"{name} {value!r} is not one of 0 to {count - 1}")
     return value
 
 

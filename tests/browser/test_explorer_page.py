@@ -1,5 +1,6 @@
 """The explorer as a visitor has it: every view is opened, and what it shows is held against the model."""
 
+import re
 from importlib.util import find_spec
 
 import pytest
@@ -119,6 +120,11 @@ def test_the_walk_shows_the_numbers_of_the_model(explore, scene):
     weights = [row[-1] for row in table(page, "From scores to weights")]
     assert weights == [number(weight) for weight in found.weights.tolist()]
     expect(page.locator("#view")).to_contain_text("away from the layer's own in the worst")
+    vectors = page.locator(".panel.vectors").first
+    vectors.locator(".panel-box").press("ArrowRight")
+    expect(vectors.locator("output")).to_have_text(re.compile(r"^x = LN\(h\)\[0\] = "))
+    vectors.locator(".panel-box").press("ArrowDown")
+    expect(vectors.locator("output")).to_have_text(re.compile(r"^W_Q\[\d+\]\[0\] = "))
     page.get_by_label("divide by sqrt(d_head)").uncheck()
     expect(page.locator("#view")).to_contain_text("scores are not divided")
     expect(page.locator("#view")).to_contain_text("what it would have done")
@@ -136,8 +142,7 @@ def test_self_and_cross_attention_stand_side_by_side(explore, scene):
     choose(page, "sides")
     captions = page.locator("#view .heatmap figcaption")
     expect(captions).to_have_count(3)
-    pick(page, "explored-head", "mean")
-    expect(captions.nth(1)).to_have_text("cross-attention, layer 0, mean over heads")
+    expect(captions.nth(1)).to_have_text("cross-attention, layer 2, mean over heads")  # as the command starts
     pick(page, "explored-layer", "6")
     expect(captions.nth(0)).to_have_text("encoder self-attention, layer 6, mean over heads")
     pick(page, "explored-layer", "0")
@@ -245,7 +250,9 @@ def test_what_cannot_be_shown_is_said_in_its_place(explore):
     page = explore()
     page.locator("#looked-into textarea").fill("One sentence. Another one.")
     page.get_by_role("button", name="Look inside").click()
-    expect(page.locator("#view")).to_have_text("exactly one sentence can be laid open, this text has 2 to translate")
+    expect(page.locator("#view")).to_have_text(
+        re.compile("one sentence can be laid open, this text is read in 2 parts")
+    )
     page.locator("#looked-into textarea").fill("A bank & a <b>river</b>.")
     page.locator("#looked-into textarea").press("Enter")
     expect(page.locator("#view .panels")).to_contain_text("A bank & a <b>river</b>.")
