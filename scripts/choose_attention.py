@@ -15,7 +15,7 @@ from seq2seq.commands.common import load_examples, model_option, split_options
 from seq2seq.errors import UserError, exit_status
 from seq2seq.folder import CONFIG, AlignmentChoice, find_model, load_info
 from seq2seq.storage import write_file
-from seq2seq.translation.aligner import choose_by_agreement, force, force_texts
+from seq2seq.translation.aligner import choose_by_agreement, force, force_texts, turn
 from seq2seq.translation.engine import Engine, open_engine
 from seq2seq.translation.link_sets import error_rate
 
@@ -36,10 +36,9 @@ def run() -> None:
         list(force_texts(each, turned)) for each, turned in ((engine, pairs), (reverse, [one[::-1] for one in pairs]))
     )
     choice, theirs = choose_by_agreement(forward, backward)
-    print(f"{len(pairs):,} pairs of {name}: layer {choice.layer}, {choice.step} step, mean over heads")
-    print(f"(of the other direction: layer {theirs.layer}, {theirs.step} step)")
+    print(f"{len(pairs):,} pairs of {name}: {said(choice)}\n(of the other direction: {said(theirs)})")
     if options.gold:
-        choice = choice.model_copy(update={"aer": measure(engine, choice, options.gold)})
+        choice = choice.model_copy(update={"aer": measure(engine, choice, options.gold, options.turned)})
         print(f"AER {choice.aer:.1f} % on {options.gold}")
     changed = load_info(folder).model_copy(update={"alignment": choice}).model_dump_json(indent=2, exclude_none=True)
     write_file(folder / CONFIG, [(changed + "\n").encode()])
@@ -52,15 +51,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--reverse", required=True, metavar="M", help="model of the other direction")
     split_options(parser, "dev")
     parser.add_argument("--gold", metavar="STEM", help="STEM.en, STEM.fr (as the languages are) and STEM.gold: links")
+    parser.add_argument("--turned", action="store_true", help="the gold links lead from target words to source words")
     return parser
 
 
-def measure(engine: Engine, choice: AlignmentChoice, stem: str) -> float:
+def said(choice: AlignmentChoice) -> str:
+    """A choice in words."""
+    head = "mean over heads" if choice.head is None else f"head {choice.head}"
+    return f"layer {choice.layer}, {head}, {choice.step} step"
+
+
+def measure(engine: Engine, choice: AlignmentChoice, stem: str, turned: bool) -> float:
     """Alignment error rate of a choice on gold links, in percent."""
     source, target, gold = (Path(f"{stem}.{end}") for end in (engine.info.source, engine.info.target, "gold"))
     pairs = read_pairs(source, target)
-    rate = error_rate([one.links(choice) for one in force(engine, pairs)], read_gold_file(gold, pairs))
-    return round(100 * rate.aer, 1)
+    links = [one.links(choice) for one in force(engine, pairs)]
+    if turned:
+        pairs, links = [(target, source) for source, target in pairs], list(map(turn, links))
+    return round(100 * error_rate(links, read_gold_file(gold, pairs)).aer, 1)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from seq2seq.translation.alignment import (
     links,
     merge_pieces,
     read_at,
+    with_terms,
     word_attention,
     word_links,
 )
@@ -151,3 +152,12 @@ def test_the_chosen_layer_agrees_best_with_its_neighbours(shifts, layer):
 
 def test_without_sentences_the_first_layer_is_chosen():
     assert choose_layer([]) == 0
+
+
+def test_words_of_a_term_lead_to_its_translation():
+    words = np.full((4, 3), 0.1, dtype=np.float32)
+    found = [Link(2, 0, 0.5), Link(2, 1, 0.5), Link(2, 3, 0.5)]
+    source, target = ["the", "Bank", "closed"], ["la", "rive", "du", "fleuve"]
+    linked = with_terms(found, words, source, target, [("bank", "rive du fleuve"), ("cat", "chat")])
+    assert [(link.source, link.target) for link in linked] == [(2, 0), (1, 1), (1, 2), (1, 3)]
+    assert with_terms(found, words, source, target, []) == found

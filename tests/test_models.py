@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq.cli import main
-from seq2seq.folder import load_info
+from seq2seq.folder import PRETRAINED, load_info
 
 MODELS = Path(__file__).parents[1] / "models"
 MULTI30K = MODELS / "multi30k"
@@ -22,6 +22,12 @@ def test_its_card_says_what_it_may_be_used_for() -> None:
     card = (MULTI30K / "README.md").read_text(encoding="utf-8")
     assert "license_name: non-commercial-research-and-education" in card
     assert "non-commercial" in card.split("---", 2)[2]
+
+
+def test_the_way_back_is_bundled_and_small(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "--model", "fr-en", "Le chien dort."]) == 0
+    assert "dog" in capsys.readouterr().out
+    assert sum(file.stat().st_size for file in (PRETRAINED / "fr-en").iterdir()) < 12e6
 
 
 @pytest.mark.parametrize(

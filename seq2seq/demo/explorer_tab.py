@@ -79,7 +79,9 @@ def fitted(asked: Asked, scene: Scene) -> Asked:
     return replace(
         asked,
         layer=min(asked.layer, len(scene.attentions(kind)) - 1),
-        head=asked.head if asked.head != MEAN or asked.view in MEAN_IN else 0,
+        head=0
+        if asked.head == MEAN and "head" in VIEWS[asked.view].takes and asked.view not in MEAN_IN
+        else asked.head,
         asking=min(asked.asking, len(rows) - 1),
         answering=min(asked.answering, len(columns) - 1),
     )

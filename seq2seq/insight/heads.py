@@ -3,6 +3,7 @@
 The survey over the split is made once, by `scripts/heads.py`, and lies in the model folder as `heads.json`.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from seq2seq.insight.panels import Cell, Panel, Prose, SmallMaps, Table
 from seq2seq.insight.scene import KINDS, Kind, Scene, attention_of
 from seq2seq.model import MultiHeadAttention
 from seq2seq.translation import alignment
+from seq2seq.translation.aligner import STEPS
 from seq2seq.translation.alignment import merge_pieces
 from seq2seq.translation.result import SentenceTranslation
 from seq2seq.translation.translator import Translator
@@ -169,19 +171,17 @@ def _facts(kind: Kind, layer: int, head: int, sums: Weights, agreement: float | 
 
 
 def _agreements(sentences: Sequence[SentenceTranslation], layers: int, heads: int) -> list[list[float]]:
-    """How many of the model's word links each head of cross-attention has, 0 to 1."""
-    common = np.zeros((layers, heads))
+    """Share of the model's word links that each head of cross-attention has, read at the step where it has more."""
+    common = np.zeros((len(STEPS), layers, heads))
     links = 0
     for sentence in sentences:
         wanted = {(link.source, link.target) for link in sentence.alignment}
         links += len(wanted)
         source, target = (merge_pieces(side[:-1]) for side in (sentence.source_tokens, sentence.target_tokens))
-        for layer in range(layers):
-            for head in range(heads):
-                weights = sentence.piece_attention(layer, head)
-                found = alignment.word_links(weights, source, target, sentence.aligning.step)
-                common[layer, head] += len(wanted & {(link.source, link.target) for link in found})
-    shares: list[list[float]] = (common / max(links, 1)).tolist()
+        for (n, step), layer, head in itertools.product(enumerate(STEPS), range(layers), range(heads)):
+            found = alignment.word_links(sentence.piece_attention(layer, head), source, target, step)
+            common[n, layer, head] += len(wanted & {(link.source, link.target) for link in found})
+    shares: list[list[float]] = (common.max(axis=0) / max(links, 1)).tolist()
     return shares
 
 
@@ -228,8 +228,8 @@ def survey_panels(found: Survey) -> list[Panel]:
             "Entropy says how widely a row of weights is spread: 0 bits for a single piece, 3 bits as for eight of "
             "equal weight. Previous, same and next are the shares of the weight on the piece before, at and after the "
             "place of the one that asks (in cross-attention: places of the source counted as those of the "
-            "translation). Agreement is the share of the model's word links that are this head's, too; self-attention "
-            "has none."
+            "translation). Agreement is the share of the model's word links that are this head's, too, read where it "
+            "has more of them: where a word is predicted, or has just been read. Self-attention has none."
         ),
         Table(
             "What each head does, on the mean over all queries; the mark is </s> of the source, or <s> in "

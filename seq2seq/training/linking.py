@@ -46,7 +46,8 @@ def _linked(engines: tuple[Engine, Engine], pairs: Sequence[Pair], rule: str) ->
         list(force_texts(forward, judged)), list(force_texts(backward, [pair[::-1] for pair in judged]))
     )
     for choice, direction in zip(chosen, ("forward", "reverse"), strict=True):
-        say(f"{direction} model: layer {choice.layer}, {choice.step} step")
+        head = "mean over heads" if choice.head is None else f"head {choice.head}"
+        say(f"{direction} model: layer {choice.layer}, {head}, {choice.step} step")
     for start in tqdm(range(0, len(pairs), CHUNK), unit="part"):
         chunk = pairs[start : start + CHUNK]
         there = (one.links(chosen[0]) for one in force_texts(forward, chunk))

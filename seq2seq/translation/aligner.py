@@ -69,10 +69,9 @@ def force_texts(engine: Engine, pairs: Sequence[tuple[str, str]]) -> Iterator[Fo
 def choose_by_agreement(
     forward: Sequence[Forced], backward: Sequence[Forced]
 ) -> tuple[AlignmentChoice, AlignmentChoice]:
-    """Layer and step of each direction whose links agree best over pairs that both have been forced through.
+    """Layer, head (or mean) and step of each direction whose links agree best over pairs that both were forced through.
 
-    Without gold, as Chen et al. (2020, section 4) choose; the mean over heads, since single heads may agree on
-    positions alone.
+    Without gold, as Chen et al. (2020, section 4) choose a layer; single heads may align better than the mean of all.
     """
     ours, theirs = (
         {choice: [one.links(choice) for one in direction] for choice in _choices(direction[0])}
@@ -93,8 +92,9 @@ def turn(links: LinkSet) -> LinkSet:
 
 
 def _choices(forced: Forced) -> list[AlignmentChoice]:
-    layers = range(forced.attention.shape[0])
-    return [AlignmentChoice(layer=layer, step=step) for layer in layers for step in STEPS]
+    layers, heads = forced.attention.shape[:2]
+    every = itertools.product(range(layers), (None, *range(heads)), STEPS)
+    return [AlignmentChoice(layer=layer, head=head, step=step) for layer, head, step in every]
 
 
 Side = list[tuple[list[int], Words]]  # token ids without `</s>`, and which of them make up each word

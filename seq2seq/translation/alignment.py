@@ -160,6 +160,30 @@ def links(words: "Array", source: Sequence[str], target: Sequence[str]) -> list[
     return found
 
 
+def with_terms(
+    found: Sequence[Link],
+    words: "Array",
+    source: Sequence[str],
+    target: Sequence[str],
+    terms: Sequence[tuple[str, str]],
+) -> list[Link]:
+    """Links in which the words of each term lead to those of its translation, whatever the (J, I) attention says."""
+    links_of = {link.target: link for link in found}
+    for term, translation in terms:
+        sources, targets = _run(source, term.split()), _run(target, translation.split())
+        for i, j in zip([*sources, *sources[-1:] * len(targets)], targets, strict=False):
+            links_of[j] = Link(i, j, float(words[j, i]))
+    return [links_of[j] for j in sorted(links_of)]
+
+
+def _run(words: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Places of the first words in a row that are those wanted, whatever their case; none if there are none."""
+    folded, wanted = [word.casefold() for word in words], [word.casefold() for word in wanted]
+    starts = range(len(folded) - len(wanted) + 1)
+    first = next((start for start in starts if folded[start : start + len(wanted)] == wanted), None)
+    return [] if first is None else list(range(first, first + len(wanted)))
+
+
 def ends_with_mark(words: Sequence[str]) -> bool:
     """Whether the last word is punctuation."""
     return bool(words) and not any(map(str.isalnum, words[-1]))

@@ -142,14 +142,16 @@ def test_the_keyboard_lights_the_target_words_of_a_source_word(visit):
 
 def test_another_head_or_layer_is_shown_without_translating_again(visit, demo):
     page = translated(visit())
+    choose(page, "head", "mean")
+    expect(page.locator(".heatmap figcaption")).to_contain_text("mean over heads")
     mean = weights(page)
-    choose(page, "head", "0")
-    expect(page.locator(".heatmap figcaption")).to_contain_text("head 0")
+    choose(page, "head", "1")
+    expect(page.locator(".heatmap figcaption")).to_contain_text("head 1")
     head = weights(page)
-    choose(page, "layer", "0")
-    expect(page.locator(".heatmap figcaption")).to_contain_text("layer 0, head 0")
+    choose(page, "layer", "1")
+    expect(page.locator(".heatmap figcaption")).to_contain_text("layer 1, head 1")
     assert mean != head
-    expect(page.locator("#shown")).to_contain_text("Shown: layer 0, head 0")
+    expect(page.locator("#shown")).to_contain_text("Shown: layer 1, head 1")
     for hidden in ("#download", "#sentence", "#note"):
         expect(page.locator(hidden)).to_be_hidden()
     assert demo.calls == [TEXT]
@@ -189,7 +191,7 @@ def test_alternatives_are_listed(visit, demo):
         translated(page)
         if demo.settings["n_best"] == 3:
             break
-    assert demo.settings == {"beam_size": demo.translator.info.decode.beam_size, "n_best": 3}
+    assert demo.settings == {"beam_size": demo.translator.info.decode.beam_size, "n_best": 3, "confidence": True}
     found = demo.translate(TEXT, n_best=3).alternatives
     cells = page.locator(".alternatives tbody tr td:last-child")
     expect(cells).to_have_text([alternative.text for alternative in found])

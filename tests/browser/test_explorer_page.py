@@ -82,7 +82,7 @@ def test_a_word_in_two_sentences_parts_layer_by_layer(explore, demo):
     expect(page.locator("#looked-into textarea")).to_have_value(first)
     shown = table(page, "in two sentences")
     assert [row[:2] for row in shown] == [[text, demo.translate(text).text] for text in (first, second)]
-    cosines = [float(row[1]) for row in table(page, "Cosine between")]
+    cosines = [float(row[2]) for row in table(page, "Cosine between")]
     assert cosines[0] == 1
     assert cosines[-1] < 0.95
 
@@ -93,7 +93,7 @@ def test_the_geometry_turns_and_its_bars_are_the_softmax_row(explore, scene):
     expect(page.locator("svg.turning")).to_be_visible()
     pick(page, "asking", "▁river")
     expect(page.locator("#view .cloud")).to_contain_text("q ▁river")
-    row = scene.trace.encoder[0].A[0, 0, 6].tolist()
+    row = scene.trace.encoder[3].A[0, 0, 6].tolist()  # the middle layer
     assert page.locator("#view .bar span").all_inner_texts() == [number(weight) for weight in row]
     point = page.locator(".point-query").last
     before = point.get_attribute("transform")
@@ -219,7 +219,7 @@ def test_cost_and_recipe_are_shown(explore, scene):
     expect(code).to_be_in_viewport()
     page.locator("#view a", has_text="Scores and weights").first.click()
     expect(
-        page.locator("#view details", has_text="docs/attention.md: Scores and weights").locator("pre")
+        page.locator("#view details", has_text="docs/attention.md: Scores and weights").locator(".docs")
     ).to_be_visible()
 
 
