@@ -79,12 +79,15 @@ def fitted(asked: Asked, scene: Scene) -> Asked:
     return replace(
         asked,
         layer=min(asked.layer, len(scene.attentions(kind)) - 1),
-        head=0
-        if asked.head == MEAN and "head" in VIEWS[asked.view].takes and asked.view not in MEAN_IN
-        else asked.head,
+        head=asked.head if asked.head != MEAN or takes_mean(asked.view) else 0,
         asking=min(asked.asking, len(rows) - 1),
         answering=min(asked.answering, len(columns) - 1),
     )
+
+
+def takes_mean(view: str) -> bool:
+    """Whether the mean over heads may stay chosen: where it is shown, and where no head is."""
+    return view in MEAN_IN or "head" not in VIEWS[view].takes
 
 
 def shown_kind(asked: Asked, scene: Scene) -> Kind:
@@ -255,7 +258,7 @@ def offered(asked: Asked, scene: Scene) -> dict[str, list[tuple[str, int]]]:
     rows, columns = scene.labels(kind)
     return {
         "layer": _numbers(len(scene.attentions(kind))),
-        "head": _numbers(scene.model.config.heads, mean=asked.view in MEAN_IN),
+        "head": _numbers(scene.model.config.heads, mean=takes_mean(asked.view)),
         "asking": _told_apart(rows),
         "answering": _told_apart(columns),
     }
