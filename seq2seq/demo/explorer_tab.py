@@ -79,7 +79,7 @@ def fitted(asked: Asked, scene: Scene) -> Asked:
     return replace(
         asked,
         layer=min(asked.layer, len(scene.attentions(kind)) - 1),
-        head=asked.head if asked.head != MEAN or takes_mean(asked.view) else 0,
+        head=asked.head if asked.head != MEAN or takes_mean(asked.view) else 0,  # on offer, or a quick click fails
         asking=min(asked.asking, len(rows) - 1),
         answering=min(asked.answering, len(columns) - 1),
     )
@@ -258,7 +258,7 @@ def offered(asked: Asked, scene: Scene) -> dict[str, list[tuple[str, int]]]:
     rows, columns = scene.labels(kind)
     return {
         "layer": _numbers(len(scene.attentions(kind))),
-        "head": _numbers(scene.model.config.heads, mean=takes_mean(asked.view)),
+        "head": _numbers(scene.model.config.heads, mean=True),
         "asking": _told_apart(rows),
         "answering": _told_apart(columns),
     }
