@@ -224,3 +224,6 @@ def test_the_page_marks_words_in_doubt_and_nothing_else(translator):
     assert "<span" not in shown
     assert "underlined" not in shown
     assert sureness(translator.info, translator.translate("42")) == ""
+    two = sureness(translator.info, translator.translate("It is late. The sun is shining.", confidence=True))
+    assert "<p>1. <b>" in two
+    assert "<p>2. <b>" in two

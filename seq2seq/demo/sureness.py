@@ -19,14 +19,16 @@ LEGEND = (
 
 def sureness(info: ModelInfo, result: Translation) -> str:
     """HTML about every translated sentence; empty where nothing was judged."""
-    shown = "".join(_sentence(info, one, one.confidence) for one in result.sentences if one.confidence is not None)
-    if not shown:
+    judged = [(one, one.confidence) for one in result.sentences if one.confidence is not None]
+    if not judged:
         return ""
+    numbers = [f"{number}. " for number in range(1, len(judged) + 1)] if len(judged) > 1 else [""]
+    shown = "".join(_sentence(info, number, *each) for number, each in zip(numbers, judged, strict=True))
     return f'<div class="sureness">{shown}{LEGEND if "tabindex" in shown else ""}</div>'
 
 
-def _sentence(info: ModelInfo, sentence: SentenceTranslation, sure: Confidence) -> str:
-    line = f"{_percent(sure.right)} sure that the meaning is kept"
+def _sentence(info: ModelInfo, number: str, sentence: SentenceTranslation, sure: Confidence) -> str:
+    line = f"{number}{_percent(sure.right)} sure that the meaning is kept"
     source = _marked(sentence.source, sentence.source_words, sure.omitted, "omitted", LEFT_OUT)
     target = _marked(sentence.text, sentence.target_words, sure.invented, "invented", MADE_UP)
     texts = [(info.source, source), (info.target, target)]
