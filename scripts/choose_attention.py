@@ -10,11 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from seq2seq.commands.align import read_gold_file, read_pairs
+from seq2seq.commands.align import open_reverse, read_gold_file, read_pairs
 from seq2seq.commands.common import load_examples, model_option, split_options
-from seq2seq.errors import UserError, exit_status
-from seq2seq.folder import CONFIG, AlignmentChoice, find_model, load_info
-from seq2seq.storage import write_file
+from seq2seq.errors import exit_status
+from seq2seq.folder import CONFIG, AlignmentChoice, find_model, write_info
 from seq2seq.translation.aligner import choose_by_agreement, force, force_texts, turn
 from seq2seq.translation.engine import Engine, open_engine
 from seq2seq.translation.link_sets import error_rate
@@ -27,21 +26,19 @@ def run() -> None:
     """Read the command line, choose, measure, and write the choice."""
     options = _parser().parse_args()
     folder = find_model(options.model)
-    engine, reverse = open_engine(folder, "torch"), open_engine(options.reverse, "torch")
-    if (reverse.info.target, reverse.info.source) != (engine.info.source, engine.info.target):
-        raise UserError(f"--reverse {options.reverse} translates from {reverse.info.source} to {reverse.info.target}")
+    engine = open_engine(folder, "torch")
+    reverse = open_reverse(options.reverse, engine.info)
     examples, name = load_examples(options, engine.info)
     pairs = [(example.source, example.references[0]) for example in examples[:PAIRS]]
     forward, backward = (
         list(force_texts(each, turned)) for each, turned in ((engine, pairs), (reverse, [one[::-1] for one in pairs]))
     )
     choice, theirs = choose_by_agreement(forward, backward)
-    print(f"{len(pairs):,} pairs of {name}: {said(choice)}\n(of the other direction: {said(theirs)})")
+    print(f"{len(pairs):,} pairs of {name}: {choice.said()}\n(of the other direction: {theirs.said()})")
     if options.gold:
         choice = choice.model_copy(update={"aer": measure(engine, choice, options.gold, options.turned)})
         print(f"AER {choice.aer:.1f} % on {options.gold}")
-    changed = load_info(folder).model_copy(update={"alignment": choice}).model_dump_json(indent=2, exclude_none=True)
-    write_file(folder / CONFIG, [(changed + "\n").encode()])
+    write_info(folder, engine.info.model_copy(update={"alignment": choice}))
     print(f"{PROGRAM}: written into {folder / CONFIG}", file=sys.stderr)
 
 
@@ -53,12 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gold", metavar="STEM", help="STEM.en, STEM.fr (as the languages are) and STEM.gold: links")
     parser.add_argument("--turned", action="store_true", help="the gold links lead from target words to source words")
     return parser
-
-
-def said(choice: AlignmentChoice) -> str:
-    """A choice in words."""
-    head = "mean over heads" if choice.head is None else f"head {choice.head}"
-    return f"layer {choice.layer}, {head}, {choice.step} step"
 
 
 def measure(engine: Engine, choice: AlignmentChoice, stem: str, turned: bool) -> float:

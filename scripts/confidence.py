@@ -14,7 +14,7 @@ from pathlib import Path
 from seq2seq.benchmark.tables import markdown
 from seq2seq.commands.common import dataset_option, load_examples, model_option
 from seq2seq.errors import UserError, exit_status
-from seq2seq.folder import CONFIG, ConfidenceRule, bundled, find_model, load_info
+from seq2seq.folder import CONFIG, ConfidenceRule, bundled, find_model, write_info
 from seq2seq.storage import write_file
 from seq2seq.training.damage import KINDS, WHOLE, Case, Damager, whole
 from seq2seq.training.grades import Grade, Grades, fingerprint, read_grades, sheet_line
@@ -53,8 +53,7 @@ def run() -> None:
         rule = fit_rule(*judged_split("dev", options, translator, reverse, grades), name)
     report(rule, *judged_split("test", options, translator, reverse, grades))
     if options.fit:
-        changed = load_info(folder).model_copy(update={"confidence": rule}).model_dump_json(indent=2, exclude_none=True)
-        write_file(folder / CONFIG, [(changed + "\n").encode()])
+        write_info(folder, translator.info.model_copy(update={"confidence": rule}))
         print(f"{PROGRAM}: a rule in {folder / CONFIG}", file=sys.stderr)
 
 

@@ -15,7 +15,6 @@ from seq2seq.data.tokenizer import Tokenizer
 from seq2seq.errors import UserError
 from seq2seq.folder import (
     CARD,
-    CONFIG,
     TOKENIZER,
     WEIGHTS,
     ModelInfo,
@@ -25,6 +24,7 @@ from seq2seq.folder import (
     misfit,
     read_weights,
     refuse_existing,
+    write_info,
 )
 from seq2seq.model import Transformer
 from seq2seq.storage import replacing
@@ -55,7 +55,7 @@ def write_model(
     half = {name: value.detach().to("cpu", torch.float16).contiguous() for name, value in weights.items()}
     (folder / WEIGHTS).write_bytes(save(half))
     (folder / TOKENIZER).write_bytes(tokenizer.model)
-    (folder / CONFIG).write_text(info.model_dump_json(indent=2, exclude_none=True) + "\n", encoding="utf-8")
+    write_info(folder, info)
     if card is not None:
         (folder / CARD).write_text(card, encoding="utf-8")
 

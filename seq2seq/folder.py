@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from seq2seq import hub
 from seq2seq.config import DecodeConfig, ModelConfig, Section, validate
 from seq2seq.errors import UserError
-from seq2seq.storage import obstacle, replacing
+from seq2seq.storage import obstacle, replacing, write_file
 
 FORMAT_VERSION = 1
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.model", "README.md"
@@ -38,6 +38,11 @@ class AlignmentChoice(Section):
     step: Literal["output", "input"] = Field("output", description="where a target word is predicted, or has been read")
     taught: bool = Field(False, description="by links of the training pairs (train.links), not found by itself")
     aer: float | None = Field(None, ge=0, description="alignment error rate in percent, if measured against gold")
+
+    def said(self) -> str:
+        """What is read, in words."""
+        head = "mean over heads" if self.head is None else f"head {self.head}"
+        return f"layer {self.layer}, {head}, {self.step} step"
 
 
 class ConfidenceRule(Section):
@@ -110,6 +115,11 @@ def load_info(folder: Path) -> ModelInfo:
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise UserError(f"{path} has format_version {version}; this release reads up to {FORMAT_VERSION}: upgrade")
     return validate(ModelInfo, values, str(path))
+
+
+def write_info(folder: Path, info: ModelInfo) -> None:
+    """Write `config.json`; an old one stays until the new one is complete."""
+    write_file(folder / CONFIG, [(info.model_dump_json(indent=2, exclude_none=True) + "\n").encode()])
 
 
 def read_weights(folder: Path, load: Callable[[Path], dict[str, Weight]]) -> dict[str, Weight]:

@@ -66,7 +66,7 @@ def align(options: argparse.Namespace) -> None:
         write_lines(_table(engine, pairs, gold), options.output)
         return
     choice = _choice(engine.info, options)
-    reverse = None if options.reverse is None else _open_reverse(options.reverse, engine.info)
+    reverse = None if options.reverse is None else open_reverse(options.reverse, engine.info)
     found = _links(engine, choice, reverse, pairs, options.symmetrise or "grow-diag-final-and")
     if gold is None:
         write_lines(map(write_links, found), options.output)
@@ -145,7 +145,8 @@ def _choice(info: "ModelInfo", options: argparse.Namespace) -> "AlignmentChoice"
     return own.model_copy(update={"step": options.step}) if options.step else own
 
 
-def _open_reverse(name: str, info: "ModelInfo") -> "Engine":
+def open_reverse(name: str, info: "ModelInfo") -> "Engine":
+    """The model of --reverse; refused if it does not translate the other way round."""
     from seq2seq.translation.engine import open_engine
 
     reverse = open_engine(name, "torch")

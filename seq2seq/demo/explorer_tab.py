@@ -79,7 +79,7 @@ def fitted(asked: Asked, scene: Scene) -> Asked:
     return replace(
         asked,
         layer=min(asked.layer, len(scene.attentions(kind)) - 1),
-        head=asked.head if asked.head != MEAN or takes_mean(asked.view) else 0,  # on offer, or a quick click fails
+        head=asked.head if asked.head != MEAN or takes_mean(asked.view) else 0,
         asking=min(asked.asking, len(rows) - 1),
         answering=min(asked.answering, len(columns) - 1),
     )
@@ -258,6 +258,7 @@ def offered(asked: Asked, scene: Scene) -> dict[str, list[tuple[str, int]]]:
     rows, columns = scene.labels(kind)
     return {
         "layer": _numbers(len(scene.attentions(kind))),
+        # The mean is always on offer: a click that comes before the page has its new choices still sends it.
         "head": _numbers(scene.model.config.heads, mean=True),
         "asking": _told_apart(rows),
         "answering": _told_apart(columns),

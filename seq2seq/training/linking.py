@@ -46,8 +46,7 @@ def _linked(engines: tuple[Engine, Engine], pairs: Sequence[Pair], rule: str) ->
         list(force_texts(forward, judged)), list(force_texts(backward, [pair[::-1] for pair in judged]))
     )
     for choice, direction in zip(chosen, ("forward", "reverse"), strict=True):
-        head = "mean over heads" if choice.head is None else f"head {choice.head}"
-        say(f"{direction} model: layer {choice.layer}, {head}, {choice.step} step")
+        say(f"{direction} model: {choice.said()}")
     for start in tqdm(range(0, len(pairs), CHUNK), unit="part"):
         chunk = pairs[start : start + CHUNK]
         there = (one.links(chosen[0]) for one in force_texts(forward, chunk))
