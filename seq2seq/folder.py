@@ -36,7 +36,7 @@ class AlignmentChoice(Section):
     layer: int = Field(ge=0)
     head: int | None = Field(None, ge=0)
     step: Literal["output", "input"] = Field("output", description="where a target word is predicted, or has been read")
-    taught: bool = Field(False, description="by links of the training pairs (train.links), not found by itself")
+    taught: bool = Field(False, description="by links (train.links); looks at </s> for a word without a source")
     aer: float | None = Field(None, ge=0, description="alignment error rate in percent, if measured against gold")
 
     def said(self) -> str:

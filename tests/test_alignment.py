@@ -35,6 +35,26 @@ def test_inner_punctuation_stays_in_the_word():
     assert merge_pieces(["▁s", "’", "il"]).words == ["s’il"]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I don't know, it's Ann’s.", "I|do|n't|know|,|it|'s|Ann|’s|."),
+        ("L'ami qu’il n'a pas", "L'|ami|qu’|il|n'|a|pas"),
+        ("As-tu vu ? Va-t-il jusqu'ici ?", "As|-tu|vu|?|Va|-t|-il|jusqu'|ici|?"),
+        ("aujourd'hui 'well' O'Brien's -5 x-2", "aujourd'hui|'|well|'|O'Brien|'s|-|5|x-2"),
+        ("d' l' '", "d|'|l|'|'"),
+    ],
+)
+def test_clitics_stand_apart_where_that_is_asked_for(text, words):
+    assert merge_pieces([text], clitics_apart=True).words == words.split("|")
+
+
+def test_pieces_go_with_the_part_of_a_word_that_they_spell():
+    assert merge_pieces(["▁l", "'", "am", "i", "▁do", "n", "'", "t"], clitics_apart=True) == Words(
+        ["l'", "ami", "do", "n't"], [[0, 1], [2, 3], [4], [5, 6, 7]]
+    )
+
+
 def test_a_french_mark_after_a_space_is_a_word():
     assert merge_pieces(["▁Ça", "▁va", "▁?"]) == Words(["Ça", "va", "?"], [[0], [1], [2]])
     assert merge_pieces(["▁«", "▁Oui", "▁»"]).words == ["«", "Oui", "»"]
@@ -97,6 +117,12 @@ def test_there_is_no_link_without_source_or_target_words():
 
 def test_a_word_that_draws_nothing_has_no_link():
     assert links(np.array([[0.0, 0.0], [0.1, 0.2]]), ["a", "b"], ["c", "d"]) == [Link(1, 1, 0.2)]
+
+
+def test_a_word_for_which_a_taught_head_looks_at_the_end_has_no_link():
+    words = np.array([[0.25, 0.5], [0.125, 0.375], [0.5, 0.5]])  # the rest of each row is on </s>: 0.25, 0.5, 0
+    assert links(words, ["a", "b"], ["c", "d", "e"], taught=True) == [Link(1, 0, 0.5), Link(0, 2, 0.5)]
+    assert [link.target for link in links(words, ["a", "b"], ["c", "d", "e"])] == [0, 1, 2]
 
 
 def test_the_mark_that_ends_both_sides_is_linked_with_its_like_alone():

@@ -4,6 +4,7 @@ import math
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -30,7 +31,7 @@ from seq2seq.data.splits import Pair
 from seq2seq.data.tokenizer import BOS, EOS, PAD, UNK
 from seq2seq.errors import UserError
 from seq2seq.folder import load_info
-from seq2seq.training.guidance import Guide, guided_head, head_scores, link_loss, read_guide
+from seq2seq.training.guidance import Guide, guided_head, head_scores, link_loss, read_guide, words_of
 from seq2seq.training.loop import make_batch, train
 from seq2seq.training.objective import Objective, summed_loss
 from seq2seq.translation.aligner import choose_by_agreement, force_texts, turn
@@ -104,10 +105,41 @@ def test_links_hold_however_an_epoch_cuts_and_not_where_it_has_other_words(corpu
         assert words_linked(guide.piece_links(index, pair, tokenizer()), pair) == words_linked(
             plain[index], encoded(*TRAIN[index])
         )
-    others = VariationConfig(joined=1.0), VariationConfig(no_final_mark=1.0), VariationConfig(unknown_pieces=0.9)
-    for variation in others:
-        epoch = encode_epoch(TRAIN, tokenizer(), variation, 1, 0)
-        assert not any(guide.piece_links(index, epoch[index], tokenizer()) for index in range(len(TRAIN) - 1))
+    hidden = encode_epoch(TRAIN, tokenizer(), VariationConfig(unknown_pieces=0.9), 1, 0)
+    assert not any(guide.piece_links(index, hidden[index], tokenizer()) for index in range(len(TRAIN)))
+
+
+def test_links_of_two_pairs_in_one_are_those_of_both(links):
+    guide = read_guide(str(links), TRAIN)
+    epoch = encode_epoch(TRAIN, tokenizer(), VariationConfig(joined=1.0), 1, 0)
+    assert set(epoch.partners) == set(range(len(TRAIN)))
+    for index, pair in enumerate(epoch):
+        partner = epoch.partners[index]
+        parts = [
+            words_linked(guide.piece_links(n, encoded(*TRAIN[n]), tokenizer()), encoded(*TRAIN[n]))
+            for n in (index, partner)
+        ]
+        targets, sources = (len(words_of(text).words) for text in reversed(TRAIN[index]))
+        expected = parts[0] | {(target + targets, source + sources) for target, source in parts[1]}
+        assert words_linked(guide.piece_links(index, pair, tokenizer(), partner), pair) == expected
+        assert guide.piece_links(index, pair, tokenizer()) == []
+
+
+def test_links_hold_without_the_final_marks(links):
+    guide = read_guide(str(links), TRAIN)
+    for index, pair in enumerate(encode_epoch(TRAIN, tokenizer(), VariationConfig(no_final_mark=1.0), 1, 0)):
+        whole = encoded(*TRAIN[index])
+        marks = tuple(len(words_of(text).words) - 1 for text in reversed(TRAIN[index]))
+        expected = words_linked(guide.piece_links(index, whole, tokenizer()), whole) - {marks}
+        assert words_linked(guide.piece_links(index, pair, tokenizer()), pair) == expected
+
+
+def test_pieces_of_a_word_without_a_link_are_linked_with_the_end():
+    pair = encoded("the cat", "le chat")
+    found = guide_of(2, 2, 0, 0, 1, 1).piece_links(0, pair, tokenizer())
+    first = merge_pieces(tokenizer().pieces(pair.tgt[:-1])).pieces[0]
+    assert [link for link in found if link[0] in first] == [(piece, len(pair.src) - 1) for piece in first]
+    assert guide_of(2, 2, 0, 0).piece_links(0, pair, tokenizer()) == []
 
 
 def test_links_do_not_hold_where_as_many_words_are_others():
@@ -253,7 +285,15 @@ def test_the_taught_head_aligns_and_is_the_models_choice(corpus, links, tmp_path
     assert right > 0.8 * sum(map(len, expected))
 
 
-# Links made by two models.
+# Links made by two models, and by eflomal.
+
+
+def run_script(monkeypatch, *arguments: str) -> object:
+    """Its exit status."""
+    monkeypatch.setattr(sys, "argv", ["link", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    return ended.value.code
 
 
 def test_the_script_links_every_pair_by_both_models(corpus, tmp_path, monkeypatch, capsys):
@@ -262,23 +302,56 @@ def test_the_script_links_every_pair_by_both_models(corpus, tmp_path, monkeypatc
     config = (reverse / "config.json").read_text(encoding="utf-8")
     swapped = config.replace('"en"', '"x"').replace('"fr"', '"en"').replace('"x"', '"fr"')
     output = tmp_path / "links.tsv"
-    arguments = ["link", str(recipe), "--model", str(forward), "--reverse", str(reverse), "--output", str(output)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(SCRIPT), run_name="__main__")
-    assert ended.value.code == 1
+    arguments = [str(recipe), "--model", str(forward), "--reverse", str(reverse), "--output", str(output)]
+    assert run_script(monkeypatch, *arguments) == 1
     assert f"{reverse} translates en-fr where the data needs fr-en" in capsys.readouterr().err
     (reverse / "config.json").write_text(swapped, encoding="utf-8")
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(SCRIPT), run_name="__main__")
-    assert ended.value.code == 0
+    assert run_script(monkeypatch, *arguments) == 0
     assert "54 pairs" in capsys.readouterr().err
     lines = output.read_text(encoding="utf-8").splitlines()
     assert [Pair(*line.split("\t")[:2]) for line in lines] == TRAIN
     turned = [pair[::-1] for pair in TRAIN]
     engines = open_engine(forward, "torch"), open_engine(reverse, "torch")
-    both = [list(force_texts(*each)) for each in zip(engines, (TRAIN, turned), strict=True)]
+    both = [list(force_texts(*each, clitics_apart=True)) for each in zip(engines, (TRAIN, turned), strict=True)]
     there, back = choose_by_agreement(*both)
     expected = [grow_diag_final_and(a.links(there), turn(b.links(back))) for a, b in zip(*both, strict=True)]
     assert [line.split("\t")[2] for line in lines] == list(map(write_links, expected))
     assert len(read_guide(str(output), TRAIN)) == len(TRAIN)
+
+
+def test_eflomal_is_given_words_in_lower_case_and_its_directions_are_joined(corpus, tmp_path, monkeypatch, capsys):
+    """Whatever eflomal finds, it finds it in these lines; here every target word has the first source word."""
+    given: list[list[str]] = []
+
+    class Aligner:
+        def align(self, sources, targets, forward, reverse):
+            given.extend([sources, targets])
+            for path in (forward, reverse):
+                lines = [" ".join(f"0-{j}" for j in range(len(line.split()))) for line in targets]
+                Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+
+    recipe = write_recipe(tmp_path / "tiny.toml", tiny_recipe(corpus))
+    output = tmp_path / "links.tsv"
+    monkeypatch.setitem(sys.modules, "eflomal", SimpleNamespace(Aligner=Aligner))
+    assert run_script(monkeypatch, str(recipe), "--eflomal", "--output", str(output)) == 0
+    assert "54 pairs" in capsys.readouterr().err
+    assert given[0] == [" ".join(words_of(source).words).lower() for source, _ in TRAIN]
+    guide = read_guide(str(output), TRAIN)
+    assert guide.linked == len(TRAIN)
+    assert guide[0][4:] == [number for j in range(len(words_of(TRAIN[0].target).words)) for number in (0, j)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give either --model and --reverse, or --eflomal"),
+        (("--model", "en-fr"), "give either --model and --reverse, or --eflomal"),
+        (("--eflomal", "--reverse", "fr-en"), "give either --model and --reverse, or --eflomal"),
+        (("--eflomal",), "eflomal is not installed: pip install eflomal"),
+    ],
+)
+def test_the_script_says_what_it_needs(arguments, message, corpus, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "eflomal", None)  # as if it were not installed
+    recipe = write_recipe(tmp_path / "tiny.toml", tiny_recipe(corpus))
+    assert run_script(monkeypatch, str(recipe), *arguments, "--output", str(tmp_path / "links.tsv")) == 1
+    assert message in capsys.readouterr().err

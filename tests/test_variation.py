@@ -17,7 +17,7 @@ PAIRS = [
 
 
 def vary(seed: int = 0, pairs: list[Pair] = PAIRS, **shares: float) -> list[Pair]:
-    return list(varied(pairs, VariationConfig(**shares), Random(seed)))
+    return [one.pair for one in varied(pairs, VariationConfig(**shares), Random(seed))]
 
 
 def test_without_shares_nothing_changes():
@@ -86,7 +86,8 @@ def test_a_made_up_name_is_the_same_on_both_sides_however_the_sentence_is_typed(
 
 def test_own_pairs_are_joined_with_own_ones_and_extra_with_extra_ones():
     pairs = [Pair(f"own {number}", "a") for number in range(9)] + [Pair(f"extra {number}", "b") for number in range(9)]
-    for pair in varied(pairs, VariationConfig(joined=1.0), Random(0), own=9):
+    for number, (pair, partner) in enumerate(varied(pairs, VariationConfig(joined=1.0), Random(0), own=9)):
+        assert pair == joined(pairs[number], pairs[partner])
         assert ("own" in pair.source) != ("extra" in pair.source)
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import overload
@@ -51,10 +51,13 @@ class Rows:
 
 
 class EncodedPairs(Sequence[EncodedPair]):
-    """Many encoded pairs in little memory."""
+    """Many encoded pairs in little memory.
 
-    def __init__(self, src: Rows, tgt: Rows) -> None:
-        self.src, self.tgt = src, tgt
+    `partners` has, for each that is two pairs in one, the number of the second; its own number is that of the first.
+    """
+
+    def __init__(self, src: Rows, tgt: Rows, partners: Mapping[int, int] | None = None) -> None:
+        self.src, self.tgt, self.partners = src, tgt, partners or {}
 
     def __len__(self) -> int:
         return len(self.src)
@@ -110,7 +113,16 @@ def encode_epoch(
             rows[index] = row
         return [_hide(row, config.unknown_pieces, tokenizer.unk_id, rng) for row in rows] if side == SOURCE else rows
 
-    return _encode(varied(pairs, config, rng, own), tokenizer, cut, first_marked)
+    partners: dict[int, int] = {}
+
+    def changed() -> Iterator[Pair]:
+        for number, (pair, partner) in enumerate(varied(pairs, config, rng, own)):
+            if partner is not None:
+                partners[number] = partner
+            yield pair
+
+    found = _encode(changed(), tokenizer, cut, first_marked)
+    return EncodedPairs(found.src, found.tgt, partners)
 
 
 def _hide(row: list[int], share: float, unk_id: int, rng: Random) -> list[int]:

@@ -6,6 +6,7 @@ A text is changed before it is cut into pieces; sampled pieces and dropped ones 
 import re
 from collections.abc import Iterator, Sequence
 from random import Random
+from typing import NamedTuple
 
 from seq2seq.config import VariationConfig
 from seq2seq.data.splits import Pair
@@ -16,7 +17,14 @@ KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 STRAIGHT = str.maketrans("’‘“”", "''\"\"")
 
 
-def varied(pairs: Sequence[Pair], config: VariationConfig, rng: Random, own: int | None = None) -> Iterator[Pair]:
+class Varied(NamedTuple):
+    """A pair as it is in one epoch, and the number of the pair that follows it in the same text, if one does."""
+
+    pair: Pair
+    partner: int | None = None
+
+
+def varied(pairs: Sequence[Pair], config: VariationConfig, rng: Random, own: int | None = None) -> Iterator[Varied]:
     """Every pair once, in order, each changed in the ways that are drawn for it.
 
     The first `own` pairs (all, if not given) are joined with each other, and so are the rest.
@@ -25,8 +33,10 @@ def varied(pairs: Sequence[Pair], config: VariationConfig, rng: Random, own: int
     for number, pair in enumerate(pairs):
         changed = with_stand_in(pair, rng) if rng.random() < config.stand_ins else pair
         invented = changed is not pair
+        partner = None
         if rng.random() < config.joined:
-            changed = joined(changed, pairs[rng.randrange(own) if number < own else rng.randrange(own, len(pairs))])
+            partner = rng.randrange(own) if number < own else rng.randrange(own, len(pairs))
+            changed = joined(changed, pairs[partner])
         if rng.random() < config.no_final_mark:
             changed = without_final_mark(changed)
         source = changed.source
@@ -36,7 +46,7 @@ def varied(pairs: Sequence[Pair], config: VariationConfig, rng: Random, own: int
             source = mistyped(source, rng)
         if rng.random() < config.lower_case and not invented:
             source = source.lower()
-        yield Pair(source, changed.target)
+        yield Varied(Pair(source, changed.target), partner)
 
 
 def joined(first: Pair, second: Pair) -> Pair:

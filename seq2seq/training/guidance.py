@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,7 @@ from seq2seq.translation.alignment import Words, ends_with_mark, merge_pieces
 from seq2seq.translation.link_sets import read_links
 
 MOST_WORDS = 2**16  # of a sentence
+OUTLINE = 4  # numbers that `_outline` gives
 HEAD = 0
 STEP: Literal["input"] = "input"
 
@@ -51,22 +52,59 @@ class Guide(Rows):
         """A digest of all links."""
         return hashlib.sha256(self._ids.tobytes() + self._ends.tobytes()).hexdigest()
 
-    def piece_links(self, index: int, pair: EncodedPair, tokenizer: Tokenizer) -> list[tuple[int, int]]:
+    def piece_links(
+        self, index: int, pair: EncodedPair, tokenizer: Tokenizer, partner: int | None = None
+    ) -> list[tuple[int, int]]:
         """Links (target piece, source piece) of a training pair as it is cut and varied in this epoch.
 
-        None of a pair whose words are not those that were linked, since it was joined with another or some are hidden.
+        Pieces of a target word without a link are linked with the source's `</s>`, which stands for no word (the NULL
+        of Brown et al. 1993). `partner` is the number of the pair that was joined to this one. No links at all of a
+        pair whose words are not those that were linked, since a name has become longer or some are hidden.
         """
-        row = self[index]
-        if not row or tokenizer.unk_id in pair.src:
-            return []
         marked = int(pair.src[0] == tokenizer.bos_id)
-        source, target = (merge_pieces(tokenizer.pieces(ids)) for ids in (pair.src[marked:-1], pair.tgt[:-1]))
-        outline = _outline(source, target)
-        if row[: len(outline)] != outline:
+        sides = pair.src[marked:-1], pair.tgt[:-1]
+        source, target = (merge_pieces(tokenizer.pieces(ids), clitics_apart=True) for ids in sides)
+        links = None if tokenizer.unk_id in pair.src else self._fitting(_outline(source, target), index, partner)
+        if not links:
             return []
-        links = row[len(outline) :]
-        words = zip(links[::2], links[1::2], strict=True)
-        return sorted((j, i + marked) for a, b in words for j in target.pieces[b] for i in source.pieces[a])
+        linked = {b for _, b in links}
+        end = len(pair.src) - 1
+        nothing = [(j, end) for b, pieces in enumerate(target.pieces) if b not in linked for j in pieces]
+        return sorted(nothing + [(j, i + marked) for a, b in links for j in target.pieces[b] for i in source.pieces[a]])
+
+    def _fitting(self, outline: list[int], index: int, partner: int | None) -> list[tuple[int, int]] | None:
+        """Links of words, if the words of a varied pair are those that were linked, perhaps but for the final marks."""
+        known = self._known(index)
+        if known and partner is not None:
+            known = known.followed_by(self._known(partner))
+        if known and known.outline != outline:
+            known = known.without_final_marks()
+        return known.links if known and known.outline == outline else None
+
+    def _known(self, index: int) -> "_Linked | None":
+        row = self[index]
+        outline, links = row[:OUTLINE], row[OUTLINE:]
+        return _Linked(outline, list(zip(links[::2], links[1::2], strict=True))) if links else None
+
+
+class _Linked(NamedTuple):
+    """A pair's outline and the links (source word, target word) of its words."""
+
+    outline: list[int]
+    links: list[tuple[int, int]]
+
+    def followed_by(self, other: "_Linked | None") -> "_Linked | None":
+        """Two pairs as two sentences of one text."""
+        if other is None:
+            return None
+        (i, j, *_), (more_i, more_j, *marks) = self.outline, other.outline
+        return _Linked([i + more_i, j + more_j, *marks], [*self.links, *((a + i, b + j) for a, b in other.links)])
+
+    def without_final_marks(self) -> "_Linked | None":
+        """The pair without the marks that end both its sides."""
+        i, j, *marks = self.outline
+        kept = [(a, b) for a, b in self.links if a < i - 1 and b < j - 1]
+        return _Linked([i - 1, j - 1, 0, 0], kept) if all(marks) else None
 
 
 def read_guide(path: str, pairs: Iterable[Pair]) -> Guide:
@@ -110,8 +148,8 @@ def _outline(source: Words, target: Words) -> list[int]:
 
 
 def words_of(text: str) -> Words:
-    """The words that links count: split at spaces, outer punctuation apart."""
-    return merge_pieces([text])
+    """The words that links count: split at spaces; outer punctuation and clitics apart (`l'` `ami`, `do` `n't`)."""
+    return merge_pieces([text], clitics_apart=True)
 
 
 def guided_head(config: ModelConfig) -> AlignmentChoice:

@@ -153,7 +153,9 @@ def make_batch(run: Run, indices: Sequence[int]) -> Batch:
     batch = collate(pairs, tokenizer.pad_id, tokenizer.bos_id)
     if run.guide is None:
         return batch
-    return with_links(batch, [run.guide.piece_links(*pair, tokenizer) for pair in zip(indices, pairs, strict=True)])
+    guide, partners = run.guide, run.train.partners
+    known = zip(indices, pairs, strict=True)
+    return with_links(batch, [guide.piece_links(n, pair, tokenizer, partners.get(n)) for n, pair in known])
 
 
 def agree(run: Run, work: Callable[[], None]) -> None:

@@ -49,7 +49,7 @@ class Forced(NamedTuple):
         """What one layer and head say."""
         layer = self.attention[choice.layer]
         weights = layer.mean(axis=0) if choice.head is None else layer[choice.head]
-        return alignment.word_links(weights, self.source, self.target, choice.step)
+        return alignment.word_links(weights, self.source, self.target, choice.step, choice.taught)
 
     def links(self, choice: AlignmentChoice) -> LinkSet:
         """The same as a set."""
@@ -61,9 +61,9 @@ def force(engine: Engine, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) 
     return _force(engine, *([_given(engine, pair[side]) for pair in pairs] for side in (0, 1)))
 
 
-def force_texts(engine: Engine, pairs: Sequence[tuple[str, str]]) -> Iterator[Forced]:
-    """The same of running text, whose words are split at spaces, outer punctuation apart."""
-    return _force(engine, *([_found(engine, pair[side]) for pair in pairs] for side in (0, 1)))
+def force_texts(engine: Engine, pairs: Sequence[tuple[str, str]], clitics_apart: bool = False) -> Iterator[Forced]:
+    """The same of running text, whose words are split at spaces, outer punctuation (and perhaps clitics) apart."""
+    return _force(engine, *([_found(engine, pair[side], clitics_apart) for pair in pairs] for side in (0, 1)))
 
 
 def choose_by_agreement(
@@ -112,6 +112,6 @@ def _given(engine: Engine, words: Sequence[str]) -> tuple[list[int], Words]:
     return ids, alignment.given_words(list(words), spans, engine.tokenizer.pieces(ids))
 
 
-def _found(engine: Engine, text: str) -> tuple[list[int], Words]:
+def _found(engine: Engine, text: str, clitics_apart: bool) -> tuple[list[int], Words]:
     ids = engine.tokenizer.encode(text)
-    return ids, alignment.merge_pieces(engine.tokenizer.pieces(ids))
+    return ids, alignment.merge_pieces(engine.tokenizer.pieces(ids), clitics_apart)

@@ -18,6 +18,10 @@ SPACE = "▁"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _WORD = re.compile(r"\S+")
 _OUTER = re.compile(r"^([^\w]*)(.*?)([^\w]*)$", re.DOTALL)
+_CLITIC = re.compile(  # where a word is two in one: do|n't, it|'s, as|-tu, l'|ami, qu'|il
+    r"(?<=\w)(?=n['’]t\b|['’](?:s|m|d|ll|re|ve)\b|-[^\W\d])|(?:(?<=\b[cdjlmnst]['’])|(?<=qu['’]))(?=\w)",
+    re.IGNORECASE,
+)
 
 
 class Link(NamedTuple):
@@ -35,12 +39,12 @@ class Words(NamedTuple):
     pieces: list[list[int]]
 
 
-def merge_pieces(pieces: Sequence[str]) -> Words:
-    """Pieces (without `</s>`) to words: split at spaces, outer punctuation apart."""
+def merge_pieces(pieces: Sequence[str], clitics_apart: bool = False) -> Words:
+    """Pieces (without `</s>`) to words: split at spaces, outer punctuation apart; and if asked clitics, `l'` `ami`."""
     text, spans = _surface(pieces)
     words: list[str] = []
     owners: list[list[int]] = []
-    for start, end in _word_spans(text):
+    for start, end in _word_spans(text, clitics_apart):
         words.append(text[start:end])
         owners.append(_owned(text, spans, start, end))
     return Words(words, owners)
@@ -74,14 +78,17 @@ def _surface(pieces: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
     return text, spans
 
 
-def _word_spans(text: str) -> list[tuple[int, int]]:
-    """Spans of the words: opening punctuation, the word itself, closing punctuation."""
+def _word_spans(text: str, clitics_apart: bool) -> list[tuple[int, int]]:
+    """Spans of the words: opening punctuation, the word itself (or its parts), closing punctuation."""
     spans = []
     for match in _WORD.finditer(text):
         outer = _OUTER.match(match.group())
         assert outer is not None
         start = match.start()
-        spans += [(start + a, start + b) for a, b in map(outer.span, (1, 2, 3)) if b > a]
+        (opening, (low, high), closing) = map(outer.span, (1, 2, 3))
+        cuts = [low + cut.start() for cut in _CLITIC.finditer(outer.group(2))] if clitics_apart else []
+        parts = [opening, *itertools.pairwise([low, *cuts, high]), closing]
+        spans += [(start + a, start + b) for a, b in parts if b > a]
     return spans
 
 
@@ -139,21 +146,27 @@ def read_at(attention: "Array", step: str) -> "Array":
     return attention if step == "output" else np.concatenate([attention[1:], attention[-1:]])
 
 
-def word_links(attention: "Array", source: Words, target: Words, step: str) -> list[Link]:
+def word_links(attention: "Array", source: Words, target: Words, step: str, taught: bool = False) -> list[Link]:
     """(T, S) attention of a forced pass, read at a step -> links between words."""
     words = word_attention(read_at(attention, step), source, target)
-    return links(words, source.words, target.words)
+    return links(words, source.words, target.words, taught)
 
 
-def links(words: "Array", source: Sequence[str], target: Sequence[str]) -> list[Link]:
+def links(words: "Array", source: Sequence[str], target: Sequence[str], taught: bool = False) -> list[Link]:
     """(J, I) word attention -> for every target word the source word that it draws on most, if it draws on any.
 
     The mark that ends the source draws attention from everywhere, as `</s>` does (Clark et al. 2019, section 3.2), so
-    it is always linked with the mark that ends the target, and with nothing else.
+    it is always linked with the mark that ends the target, and with nothing else. A head that was taught looks at
+    `</s>` for a word that has no source (the NULL of Brown et al. 1993): such a word is linked with nothing.
     """
     end_mark = ends_with_mark(source)
     inner = words[:, :-1] if end_mark else words
-    found = [Link(int(row.argmax()), j, float(row.max())) for j, row in enumerate(inner) if row.size and row.max() > 0]
+    least = 1 - words.sum(axis=1) if taught else [0.0] * len(words)
+    found = [
+        Link(int(row.argmax()), j, float(row.max()))
+        for j, (row, end) in enumerate(zip(inner, least, strict=True))
+        if row.size and row.max() > max(end, 0.0)
+    ]
     if end_mark and ends_with_mark(target):
         last = Link(len(source) - 1, len(target) - 1, float(words[-1, -1]))
         found = [*(link for link in found if link.target < last.target), last]

@@ -134,12 +134,12 @@ class SentenceTranslation:
 
     @property
     def alignment(self) -> list[Link]:
-        """For every target word the source word that it draws on most, where the model aligns best.
+        """For every target word the source word that it draws on most, if any, where the model aligns best.
 
         Words of a term of the glossary are linked with those that it asks for: the model would not have chosen them.
         """
         weights = self.word_attention()
-        found = alignment.links(weights, self.source_words, self.target_words)
+        found = alignment.links(weights, self.source_words, self.target_words, self.aligning.taught)
         terms = [(term.source, term.target) for term in self.terms if term.kept]
         return alignment.with_terms(found, weights, self.source_words, self.target_words, terms)
 
