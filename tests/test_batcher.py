@@ -88,6 +88,27 @@ def test_many_callers_share_batches_and_each_gets_its_own_answer(model):
     assert threading.get_ident() not in model.threads
 
 
+def test_between_two_answers_of_a_batch_the_loop_sees_to_others(model):
+    async def work() -> set[int]:
+        one, answered, seen = batcher(model, batch_sentences=8), 0, set()
+
+        async def caller(number: int) -> None:
+            nonlocal answered
+            await one.translate([f"s{number}"], GREEDY)
+            answered += 1
+
+        async def other() -> None:
+            while answered < 8:
+                seen.add(answered)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(other(), *map(caller, range(8)))
+        return seen
+
+    assert run(work()) == set(range(8))
+    assert len(model.batches) == 1
+
+
 def test_a_text_without_sentences_waits_for_nothing(model):
     async def work() -> str:
         return written(await batcher(model).translate([], GREEDY))

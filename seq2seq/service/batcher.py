@@ -9,7 +9,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -62,6 +62,7 @@ class Batcher:
         self._queue: deque[Waiting] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._worker: asyncio.Task[None] | None = None
+        self._handing_out: set[asyncio.Task[None]] = set()
         self._in_flight = 0
         self._rate = 20.0  # sentences a second, to begin with
         self.last_success = -math.inf  # by time.monotonic(), when a batch was done
@@ -93,8 +94,9 @@ class Batcher:
 
     def close(self) -> None:
         """Stop; what is being searched is finished, what waits is not begun."""
-        if self._worker is not None:
-            self._worker.cancel()
+        for task in (self._worker, *self._handing_out):
+            if task is not None:
+                task.cancel()
         self._thread.shutdown(wait=True)
 
     @contextmanager
@@ -177,6 +179,13 @@ class Batcher:
         with suppress(Exception):
             self.on_batch(list(found.values()))
         self._rate += RATE * (len(sentences) / (time.perf_counter() - started) - self._rate)
+        handing_out = asyncio.create_task(self._hand_out(batch, found))
+        self._handing_out.add(handing_out)
+        handing_out.add_done_callback(self._handing_out.discard)
+
+    async def _hand_out(self, batch: Sequence[tuple[Waiting, str]], found: Mapping[str, SentenceTranslation]) -> None:
+        """One caller after the other, beside the next batch: between two answers the loop sees to whoever else asks."""
         for request, sentence in batch:
             if not request.futures[sentence].done():
                 request.futures[sentence].set_result(found[sentence])
+                await asyncio.sleep(0)
