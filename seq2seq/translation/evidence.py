@@ -49,6 +49,7 @@ class _Reading(NamedTuple):
     target: Words
     likelihood: Array  # (T,) log-probability of each target piece, nats
     attention: Array  # (T, S) of the layer and head that align best, read where they do
+    taught: bool  # whether they look at `</s>` for a word without a source
 
 
 def gather_evidence(
@@ -96,7 +97,8 @@ def _read(
     for (source, target), likelihood, weights in zip(words, likelihoods, maps, strict=True):
         layer = weights[best.layer]
         chosen = layer.mean(axis=0) if best.head is None else layer[best.head]
-        yield _Reading(source, target, likelihood.astype(float), read_at(chosen, best.step).astype(float))
+        attention = read_at(chosen, best.step).astype(float)
+        yield _Reading(source, target, likelihood.astype(float), attention, best.taught)
 
 
 def _weigh_up(there: _Reading, back: _Reading | None) -> Evidence:
@@ -130,9 +132,12 @@ def _weigh_up(there: _Reading, back: _Reading | None) -> Evidence:
 
 
 def _drawn(reading: _Reading) -> tuple[Array, Array]:
-    """(J, I) attention between words; and the same with `</s>` left out and the rest made to sum to 1."""
+    """(J, I) attention between words; and the same with `</s>` left out and the rest made to sum to 1.
+
+    What a taught head gives `</s>` it means, so there the rest stays as it is.
+    """
     drawn: Array = word_attention(reading.attention, reading.source, reading.target)  # type: ignore[arg-type,assignment]
-    return drawn, drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-6)
+    return drawn, drawn if reading.taught else drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-6)
 
 
 def _by_word(likelihood: Array, words: Words) -> Array:
