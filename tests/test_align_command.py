@@ -12,6 +12,7 @@ from seq2seq.folder import AlignmentChoice
 from seq2seq.translation.aligner import Forced, choose_by_agreement, force, join_words
 from seq2seq.translation.alignment import Words, merge_pieces
 from seq2seq.translation.link_sets import SYMMETRISE, read_gold, read_links
+from seq2seq.translation.refinement import Reading, refine
 from seq2seq.translation.torch_engine import TorchEngine
 from seq2seq.translation.translator import Translator
 
@@ -77,7 +78,7 @@ def test_a_no_break_space_is_part_of_a_word(folder, tmp_path, capsys):
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_text("a\u00a0b  c\td\n", encoding="utf-8")
     target.write_text("x\u202fy z w\n", encoding="utf-8")
-    assert main(["align", "--model", str(folder), "--source", str(source), "--target", str(target)]) == 0
+    assert main(["align", "--plain", "--model", str(folder), "--source", str(source), "--target", str(target)]) == 0
     links = read_links(capsys.readouterr().out)
     assert {j for _, j in links} <= {0, 1, 2}
     assert max(j for _, j in links) == 2
@@ -102,7 +103,7 @@ def test_two_directions_are_read_where_they_agree_most():
 
 
 def test_each_pair_has_its_line_of_links(folder, files, capsys):
-    assert main(["align", "--model", str(folder), *files]) == 0
+    assert main(["align", "--plain", "--model", str(folder), *files]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(PAIRS)
     links = [read_links(line) for line in lines]
@@ -120,7 +121,7 @@ def test_layer_head_and_step_say_which_attention_is_read(folder, files, capsys):
     found = set()
     for layer, head, step in [(0, None, "output"), (1, 1, "output"), (0, None, "input"), (1, 0, "input")]:
         chosen = ["--layer", str(layer), "--step", step] + (["--head", str(head)] if head is not None else [])
-        assert main(["align", "--model", str(folder), *files, *chosen]) == 0
+        assert main(["align", "--plain", "--model", str(folder), *files, *chosen]) == 0
         lines = capsys.readouterr().out
         choice = AlignmentChoice(layer=layer, head=head, step=step)
         assert [read_links(line) for line in lines.splitlines()] == [one.links(choice) for one in forced]
@@ -135,23 +136,33 @@ def test_links_of_the_other_direction_are_turned_round_and_joined(folder, tmp_pa
     saved = saved_model(tmp_path / "reverse", seed=5)
     config = (saved / "config.json").read_text(encoding="utf-8")
     (saved / "config.json").write_text(config.replace('"en"', '"x"').replace('"fr"', '"en"').replace('"x"', '"fr"'))
-    assert main(["align", "--model", str(folder), *files, "--reverse", str(saved), "--symmetrise", rule]) == 0
+    plain = ["align", "--plain", "--model", str(folder), *files]
+    assert main([*plain, "--reverse", str(saved), "--symmetrise", rule]) == 0
     found = [read_links(line) for line in capsys.readouterr().out.splitlines()]
-    main(["align", "--model", str(folder), *files])
+    main(plain)
     forward = [read_links(line) for line in capsys.readouterr().out.splitlines()]
     turned = [(target.split(), source.split()) for source, target in PAIRS]
     backward = [frozenset((i, j) for j, i in one.links(AlignmentChoice(layer=1))) for one in force(back, turned)]
     assert found == [SYMMETRISE[rule](*both) for both in zip(forward, backward, strict=True)]
 
 
+def test_without_plain_links_are_refined_by_all_pairs_together(folder, files, capsys):
+    engine = Translator.from_pretrained(folder).engine
+    forced = list(force(engine, [(source.split(), target.split()) for source, target in PAIRS]))
+    choice = engine.info.aligning
+    readings = [Reading(one.word_attention(choice), one.source.words, one.target.words) for one in forced]
+    assert main(["align", "--model", str(folder), *files]) == 0
+    assert [read_links(line) for line in capsys.readouterr().out.splitlines()] == refine(readings)
+
+
 def test_gold_prints_the_error_rate_and_a_table_prints_all_of_them(folder, files, tmp_path, capsys):
     gold, output = tmp_path / "gold", tmp_path / "links"
-    main(["align", "--model", str(folder), *files, "--layer", "0", "--output", str(output)])
+    main(["align", "--plain", "--model", str(folder), *files, "--layer", "0", "--output", str(output)])
     lines = output.read_text(encoding="utf-8").splitlines()
     shifted = [" ".join(f"{i + 1}-{j + 1}" for i, j in read_links(line)) for line in lines]
     gold.write_text("".join(line + "\n" for line in shifted), encoding="utf-8")
     arguments = ["align", "--model", str(folder), *files, "--gold", str(gold)]
-    assert main([*arguments, "--layer", "0", "--output", str(output)]) == 0
+    assert main([*arguments, "--plain", "--layer", "0", "--output", str(output)]) == 0
     assert capsys.readouterr().out == "AER         0.0\nprecision 100.0\nrecall    100.0\n"
     assert output.read_text(encoding="utf-8").splitlines() == lines
     assert main([*arguments, "--table"]) == 0

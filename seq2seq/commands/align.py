@@ -41,6 +41,9 @@ def add_align(commands: Any) -> None:
         choices=list(SYMMETRISE),
         help="how the links of both directions are joined (default: grow-diag-final-and)",
     )
+    parser.add_argument(
+        "--plain", action="store_true", help="what attention draws on most, not refined by order, likeness, other pairs"
+    )
     parser.add_argument("--layer", type=int, metavar="N", help="decoder layer that is read (default: the model's own)")
     parser.add_argument("--head", type=int, metavar="N", help="head of --layer that is read (default: their mean)")
     parser.add_argument(
@@ -67,7 +70,7 @@ def align(options: argparse.Namespace) -> None:
         return
     choice = _choice(engine.info, options)
     reverse = None if options.reverse is None else open_reverse(options.reverse, engine.info)
-    found = _links(engine, choice, reverse, pairs, options.symmetrise or "grow-diag-final-and")
+    found = _links(engine, choice, reverse, pairs, options.symmetrise or "grow-diag-final-and", options.plain)
     if gold is None:
         write_lines(map(write_links, found), options.output)
         return
@@ -164,19 +167,34 @@ def _chunks(pairs: Sequence[TokenPair]) -> Iterator[Sequence[TokenPair]]:
 
 
 def _links(
-    engine: "Engine", choice: "AlignmentChoice", reverse: "Engine | None", pairs: Sequence[TokenPair], rule: str
+    engine: "Engine",
+    choice: "AlignmentChoice",
+    reverse: "Engine | None",
+    pairs: Sequence[TokenPair],
+    rule: str,
+    plain: bool,
 ) -> "Iterator[LinkSet]":
     """Links of every pair, by one direction or both."""
-    from seq2seq.translation.aligner import force, turn
+    from seq2seq.translation.aligner import turn
 
-    for chunk in _chunks(pairs):
-        forward = [forced.links(choice) for forced in force(engine, chunk)]
-        if reverse is None:
-            yield from forward
-            continue
-        turned = [(target, source) for source, target in chunk]
-        for links, forced in zip(forward, force(reverse, turned), strict=True):
-            yield SYMMETRISE[rule](links, turn(forced.links(reverse.info.aligning)))
+    there = _direction(engine, choice, pairs, plain)
+    if reverse is None:
+        return there
+    back = map(turn, _direction(reverse, reverse.info.aligning, [pair[::-1] for pair in pairs], plain))
+    return map(SYMMETRISE[rule], there, back)
+
+
+def _direction(
+    engine: "Engine", choice: "AlignmentChoice", pairs: Sequence[TokenPair], plain: bool
+) -> "Iterator[LinkSet]":
+    """Links of every pair by one model: as attention has them, or refined by all pairs together."""
+    from seq2seq.translation.aligner import force
+    from seq2seq.translation.refinement import Reading, refine
+
+    forced = (one for chunk in _chunks(pairs) for one in force(engine, chunk))
+    if plain:
+        return (one.links(choice) for one in forced)
+    return iter(refine([Reading(one.word_attention(choice), one.source.words, one.target.words) for one in forced]))
 
 
 def _table(engine: "Engine", pairs: Sequence[TokenPair], gold: "Sequence[Gold]") -> Iterator[str]:

@@ -45,11 +45,15 @@ class Forced(NamedTuple):
     source: Words
     target: Words
 
-    def weighted_links(self, choice: AlignmentChoice) -> list[Link]:
-        """What one layer and head say."""
+    def word_attention(self, choice: AlignmentChoice) -> "Array":
+        """(target words, source words) of one layer and head."""
         layer = self.attention[choice.layer]
         weights = layer.mean(axis=0) if choice.head is None else layer[choice.head]
-        return alignment.word_links(weights, self.source, self.target, choice.step, choice.taught)
+        return alignment.word_attention(alignment.read_at(weights, choice.step), self.source, self.target)
+
+    def weighted_links(self, choice: AlignmentChoice) -> list[Link]:
+        """What one layer and head say."""
+        return alignment.links(self.word_attention(choice), self.source.words, self.target.words, choice.taught)
 
     def links(self, choice: AlignmentChoice) -> LinkSet:
         """The same as a set."""

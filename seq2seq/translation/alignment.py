@@ -146,10 +146,10 @@ def read_at(attention: "Array", step: str) -> "Array":
     return attention if step == "output" else np.concatenate([attention[1:], attention[-1:]])
 
 
-def word_links(attention: "Array", source: Words, target: Words, step: str, taught: bool = False) -> list[Link]:
+def word_links(attention: "Array", source: Words, target: Words, step: str) -> list[Link]:
     """(T, S) attention of a forced pass, read at a step -> links between words."""
     words = word_attention(read_at(attention, step), source, target)
-    return links(words, source.words, target.words, taught)
+    return links(words, source.words, target.words)
 
 
 def links(words: "Array", source: Sequence[str], target: Sequence[str], taught: bool = False) -> list[Link]:

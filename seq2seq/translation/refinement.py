@@ -1,0 +1,170 @@
+"""Word links of many pairs together: attention, and what it does not know.
+
+Attention looks at one pair and one target word at a time, and where it has not met a word it points anywhere. Its
+weights are taken here as the emissions of the alignment HMM of Vogel et al. (1996), and three things are added:
+
+- order: what translates the next word is mostly what follows in the source;
+- likeness: names, numbers and cognates look alike in both languages;
+- the other pairs: what goes together there goes together here (one step of EM, the pair itself left out).
+
+Nothing is trained: the few numbers below were set by hand. Shapes: I source words, J target words; the last of I + 1
+columns is that of no word.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seq2seq.translation.alignment import ends_with_mark
+from seq2seq.translation.link_sets import LinkSet
+
+Array = NDArray[np.float64]
+WordPair = tuple[str, str]
+
+LEAST = 1e-4  # emission of a word that attention passes over
+NO_WORD = 0.3  # probability that a target word has no source
+DECAY, FAR = 0.5, 0.1  # of jumps: exp(-DECAY * words too far), but no less than FAR
+ALIKE, ALIKE_FROM, ALIKE_LETTERS = 5.0, 0.6, 4  # weight of likeness in the exponent; which words are alike at all
+TRUST, DOUBT = 0.5, 1.0  # exponent of what other pairs say; occurrences that count as much as knowing nothing
+LINKED = 0.5  # a link is one that is more probable than not
+TRACE = 0.01  # probability of a link below which it is no evidence for other pairs
+
+
+class Reading(NamedTuple):
+    """A pair as attention reads it."""
+
+    attention: NDArray[np.float32]  # (J, I) between words; what a row lacks of 1 is what `</s>` draws
+    source: Sequence[str]
+    target: Sequence[str]
+
+
+def refine(readings: Sequence[Reading]) -> list[LinkSet]:
+    """Links of every pair, each target word with one source word at most; and the marks that end both sides."""
+    inner = [_without_mark(reading) for reading in readings]
+    emissions = [_emission(reading) for reading in inner]
+    found = list(map(posterior, emissions))
+    company = Company(zip(inner, found, strict=True))
+    weighed = map(company.weighed, inner, emissions, found)
+    return [_links(*each) for each in zip(readings, map(posterior, weighed), strict=True)]
+
+
+def _without_mark(reading: Reading) -> Reading:
+    """The pair without the mark that ends its source, which draws attention from everywhere."""
+    if not ends_with_mark(reading.source):
+        return reading
+    return Reading(reading.attention[:, :-1], reading.source[:-1], reading.target)
+
+
+def _links(reading: Reading, found: Array) -> LinkSet:
+    links = {(int(row[:-1].argmax()), j) for j, row in enumerate(found) if row[:-1].max(initial=0.0) > LINKED}
+    if ends_with_mark(reading.source) and ends_with_mark(reading.target):
+        last = len(reading.target) - 1
+        links = {(i, j) for i, j in links if j < last} | {(len(reading.source) - 1, last)}
+    return frozenset(links)
+
+
+def _emission(reading: Reading) -> Array:
+    """(J, I + 1) attention, with more of it on words that look like the target word."""
+    drawn = reading.attention.astype(float)
+    emission = np.maximum(np.hstack([drawn, 1 - drawn.sum(axis=1, keepdims=True)]), LEAST)
+    alike = [[likeness(i, j) for i in _lower(reading.source)] for j in _lower(reading.target)]
+    emission[:, :-1] *= np.exp(ALIKE * np.array(alike).reshape(drawn.shape))
+    return _summing_to_one(emission)
+
+
+@lru_cache(maxsize=2**18)
+def likeness(one: str, other: str) -> float:
+    """How alike two words are written, 0 to 1: 1 if they are the same, 0 if they share too little to be cognates."""
+    if not any(map(str.isalnum, one)):
+        return 0.0
+    if one == other:
+        return 1.0
+    if min(len(one), len(other)) < ALIKE_LETTERS:
+        return 0.0
+    match = SequenceMatcher(None, one, other, autojunk=False)
+    ratio = match.ratio() if match.real_quick_ratio() >= ALIKE_FROM else 0.0
+    return ratio if ratio >= ALIKE_FROM else 0.0
+
+
+def posterior(emission: Array) -> Array:
+    """(J, I + 1) emissions -> probability of each link given the whole sentence, by forward and backward.
+
+    A state is the place of the source word that was translated last, 0 before the first; a word without a source
+    leaves it where it is.
+    """
+    words, nothing = emission[:, :-1], emission[:, -1:]
+    jump = (1 - NO_WORD) * _jumps(words.shape[1])  # (I + 1, I): from each place to each word
+    on_word, on_none = np.zeros_like(words), np.zeros((len(words), words.shape[1] + 1))
+    reached = np.eye(1, words.shape[1] + 1)[0]  # forward, by place
+    for j in range(len(words)):
+        on_word[j], on_none[j] = (reached @ jump) * words[j], NO_WORD * reached * nothing[j]
+        reached = on_none[j] + np.append(0.0, on_word[j])
+        total = reached.sum()
+        on_word[j], on_none[j], reached = on_word[j] / total, on_none[j] / total, reached / total
+    ahead = np.ones(words.shape[1] + 1)  # backward, by place
+    found = np.zeros_like(emission)
+    for j in reversed(range(len(words))):
+        found[j, :-1], found[j, -1] = on_word[j] * ahead[1:], on_none[j] @ ahead
+        ahead = jump @ (words[j] * ahead[1:]) + NO_WORD * nothing[j] * ahead
+        ahead /= ahead.sum()
+    return _summing_to_one(found)
+
+
+def _jumps(words: int) -> Array:
+    """(I + 1, I) probability of each word after each place: the next one is the likeliest."""
+    away = np.abs(np.arange(words)[None] - np.arange(words + 1)[:, None])
+    likely = np.maximum(np.exp(-DECAY * away), FAR)
+    return _summing_to_one(likely)
+
+
+def _summing_to_one(rows: Array) -> Array:
+    return rows / np.maximum(rows.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+class Company:
+    """How often words of both languages go together, by the probable links of all pairs; whatever their case."""
+
+    def __init__(self, found: Iterable[tuple[Reading, Array]]) -> None:
+        self._together: dict[WordPair, float] = defaultdict(float)
+        self._sources: dict[str, float] = defaultdict(float)
+        self._targets: Counter[str] = Counter()
+        for reading, probable in found:
+            for (source, target), count in _evidence(reading, probable).items():
+                self._together[source, target] += count
+                self._sources[source] += count
+            self._targets.update(_lower(reading.target))
+        self._words = self._targets.total()
+
+    def weighed(self, reading: Reading, emission: Array, probable: Array) -> Array:
+        """(J, I + 1) emissions times what other pairs say, p(target | source) / p(target) to the power of TRUST."""
+        own = _evidence(reading, probable)
+        own_sources: dict[str, float] = defaultdict(float)
+        for (source, _), count in own.items():
+            own_sources[source] += count
+        sources = _lower(reading.source)
+        times = [max(self._sources.get(source, 0.0) - own_sources[source], 0.0) for source in sources]
+        ratios = np.ones_like(emission)
+        for j, target in enumerate(_lower(reading.target)):
+            share = self._targets[target] / self._words
+            for i, source in enumerate(sources):
+                together = max(self._together.get((source, target), 0.0) - own[source, target], 0.0)
+                ratios[j, i] = (together + DOUBT * share) / ((times[i] + DOUBT) * share)
+        return _summing_to_one(emission * ratios**TRUST)
+
+
+def _evidence(reading: Reading, probable: Array) -> dict[WordPair, float]:
+    """How often each word of a pair is linked with each, by the probable links."""
+    sources, targets = _lower(reading.source), _lower(reading.target)
+    found: dict[WordPair, float] = defaultdict(float)
+    for j, i in np.argwhere(probable[:, :-1] > TRACE):
+        found[sources[i], targets[j]] += probable[j, i]
+    return found
+
+
+def _lower(words: Sequence[str]) -> list[str]:
+    return [word.lower() for word in words]
