@@ -1,5 +1,7 @@
 """`seq2seq align`: links of given pairs, by one model or two, and their error rate."""
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +172,26 @@ def test_gold_prints_the_error_rate_and_a_table_prints_all_of_them(folder, files
     assert table[0] == "| layer | step | mean | head 0 | head 1 |"
     assert table[2].startswith("| 0 | output | 0.0 | ")
     assert len(table) == 2 + 2 * 2
+
+
+def test_a_table_reads_a_taught_head_as_the_model_does(folder, files, tmp_path, capsys):
+    """Its </s> stands for no word, so it has fewer links than the same head untaught."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    gold, rates = tmp_path / "gold", {}
+    gold.write_text("1-1 2-2 3-3 4-4 5-5 6-6\n1-1\n\n\n", encoding="utf-8")
+    for taught in (True, False):
+        model = tmp_path / f"taught-{taught}"
+        shutil.copytree(folder, model)
+        config["alignment"] = {"layer": 1, "head": 0, "step": "input", "taught": taught}
+        (model / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        arguments = ["align", "--model", str(model), *files, "--gold", str(gold)]
+        assert main([*arguments, "--plain"]) == 0
+        plain = capsys.readouterr().out.split()[1]
+        assert main([*arguments, "--table"]) == 0
+        rates[taught] = plain, capsys.readouterr().out.splitlines()[-1].split(" | ")[3]
+    assert rates[True][0] == rates[True][1]
+    assert rates[False][0] == rates[False][1]
+    assert rates[True] != rates[False]
 
 
 @pytest.mark.parametrize(

@@ -204,12 +204,13 @@ def _table(engine: "Engine", pairs: Sequence[TokenPair], gold: "Sequence[Gold]")
     from seq2seq.translation.link_sets import error_rate
 
     forced: list[Forced] = [one for chunk in _chunks(pairs) for one in force(engine, chunk)]
-    heads = [None, *range(engine.info.model.heads)]
+    heads, own = [None, *range(engine.info.model.heads)], engine.info.aligning
     yield "| layer | step | mean | " + " | ".join(f"head {head}" for head in heads[1:]) + " |"
     yield "|---:|---|" + "---:|" * len(heads)
     for layer in range(engine.info.model.decoder_layers):
         for step in STEPS:
             choices = [AlignmentChoice(layer=layer, head=head, step=step) for head in heads]
+            choices = [own if choice.said() == own.said() else choice for choice in choices]  # which may be taught
             rates = [error_rate([one.links(choice) for one in forced], gold).aer for choice in choices]
             yield f"| {layer} | {step} | " + " | ".join(f"{100 * rate:.1f}" for rate in rates) + " |"
 
