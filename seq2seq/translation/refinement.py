@@ -123,7 +123,8 @@ def _jumps(words: int) -> Array:
 
 
 def _summing_to_one(rows: Array) -> Array:
-    return rows / np.maximum(rows.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    scaled: Array = rows / np.maximum(rows.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return scaled
 
 
 class Company:
