@@ -78,8 +78,8 @@ def test_every_head_and_what_is_shown_is_compared(translator: Translator) -> Non
     config = translator.info.model
     assert len(found) == config.decoder_layers * (config.heads + 1) + 1
     assert found["as shown"].same_word > 0.5
-    attention = all_attentions(sentences[0])["layer 1, head 0"]
-    np.testing.assert_allclose(attention, sentences[0].word_attention(1, 0), atol=1e-6)
+    attention = all_attentions(sentences[0])["layer 0, head 1"]
+    np.testing.assert_allclose(attention, sentences[0].word_attention(0, 1), atol=1e-6)
 
 
 def test_the_view_says_how_well_they_go_together(translator: Translator) -> None:

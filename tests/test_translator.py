@@ -282,7 +282,10 @@ def test_a_layer_or_head_that_does_not_exist_is_refused(translator, choice, mess
 
 def test_alignment_links_a_target_word_once_and_to_a_word_that_exists(translator):
     for result in translator.translate(VARIED[:10]):
-        assert [link.target for link in result.alignment] == list(range(len(result.target_words)))
+        targets = [link.target for link in result.alignment]
+        assert targets == sorted(set(targets))  # a taught head may leave some without a link
+        assert set(targets) <= set(range(len(result.target_words)))
+        assert len(targets) >= 0.6 * len(result.target_words)
         for link in result.alignment:
             assert 0 <= link.source < len(result.source_words)
             assert link.weight == pytest.approx(result.word_attention()[link.target, link.source])
