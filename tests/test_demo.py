@@ -100,6 +100,9 @@ def test_the_choice_of_layer_and_head_is_explained():
     by_agreement = wording.describe_choice(info(AlignmentChoice(layer=0)), 0, None)
     assert "links agree best" in by_agreement
     assert "error rate" not in by_agreement
+    taught = wording.describe_choice(info(AlignmentChoice(layer=1, head=0, step="input", taught=True, aer=3.1)), 1, 0)
+    assert "because it was taught which words belong together: its alignment error rate is 3.1 %" in taught
+    assert "the row of a word without a source is nearly empty" in taught
 
 
 def test_alternatives_are_ranked_and_escaped():

@@ -79,12 +79,16 @@ def describe_choice(info: ModelInfo, layer: int, head: int | None) -> str:
         shown += ", read where the decoder has just read the word of the row"
     if best is None:
         return f"{shown}. Which layer of this model aligns best has not been measured; the page starts in the middle."
-    if best.aer is None and best.taught:
+    if best.taught:
         why = "it was taught which words belong together"
     elif best.aer is None:
         why = "its word links agree best with those of the layers beside it"
     else:
-        why = f"it aligns words best: its alignment error rate is {best.aer:.1f} %"
+        why = "it aligns words best"
+    if best.aer is not None:
+        why += f": its alignment error rate is {best.aer:.1f} %"
+    if best.taught:
+        why += "; the row of a word without a source is nearly empty"
     if (layer, head) == (best.layer, best.head):
         return f"{shown}, chosen because {why}."
     return f"{shown}. The page starts with layer {best.layer}, {head_name(best.head)}: {why}."
