@@ -3,12 +3,16 @@
 # (pip install eflomal; it needs a C compiler), and a second run that goes on from the first and teaches one head to
 # align. A run that was interrupted goes on.
 #
-#   scripts/reproduce_en_fr.sh [FOLDER]
+#   scripts/reproduce_en_fr.sh [FOLDER]      # below this repository
+#
+# The rule of confidence, the measured error rate and heads.json, which lie beside the bundled model, are made by
+# scripts/confidence.py, `seq2seq align --gold` and scripts/heads.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 
 folder=${1:-runs/en-fr}
+python -c "import eflomal" || { echo "reproduce_en_fr.sh: pip install eflomal, first" >&2; exit 1; }
 
 train() { # CONFIG RUN [OPTION ...]
     local resume=()

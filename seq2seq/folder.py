@@ -70,6 +70,12 @@ class ModelInfo(Section):
         """The cross-attention that is read as word links: the one on record, else the mean of the middle layer."""
         return self.alignment or AlignmentChoice(layer=self.model.decoder_layers // 2)
 
+    def alignment_at(self, layer: int, head: int | None, step: Literal["output", "input"]) -> AlignmentChoice:
+        """The cross-attention at a place, to be read as links: the model's own choice if that is it, else untaught."""
+        own = self.aligning
+        found = AlignmentChoice(layer=layer, head=head, step=step)
+        return own if (own.layer, own.head, own.step) == (layer, head, step) else found
+
     @model_validator(mode="after")
     def _check_alignment(self) -> Self:
         layers, heads = self.model.decoder_layers, self.model.heads

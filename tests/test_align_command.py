@@ -187,6 +187,8 @@ def test_a_table_reads_a_taught_head_as_the_model_does(folder, files, tmp_path, 
         arguments = ["align", "--model", str(model), *files, "--gold", str(gold)]
         assert main([*arguments, "--plain"]) == 0
         plain = capsys.readouterr().out.split()[1]
+        assert main([*arguments, "--plain", "--layer", "1", "--head", "0"]) == 0
+        assert capsys.readouterr().out.split()[1] == plain
         assert main([*arguments, "--table"]) == 0
         rates[taught] = plain, capsys.readouterr().out.splitlines()[-1].split(" | ")[3]
     assert rates[True][0] == rates[True][1]

@@ -43,6 +43,7 @@ def test_inner_punctuation_stays_in_the_word():
         ("As-tu vu ? Va-t-il jusqu'ici ?", "As|-tu|vu|?|Va|-t|-il|jusqu'|ici|?"),
         ("aujourd'hui 'well' O'Brien's -5 x-2", "aujourd'hui|'|well|'|O'Brien|'s|-|5|x-2"),
         ("d' l' '", "d|'|l|'|'"),
+        ("J'm'appelle d'M après-midi", "J'|m'|appelle|d'|M|après|-midi"),
     ],
 )
 def test_clitics_stand_apart_where_that_is_asked_for(text, words):

@@ -249,6 +249,16 @@ def test_every_batch_of_a_guided_run_has_the_links_of_its_pairs(corpus, links, t
     assert make_batch(prepared(tiny_recipe(corpus), tmp_path / "plain"), [4, 2]).links is None
 
 
+def test_a_batch_has_the_links_of_pairs_that_are_joined(corpus, links, tmp_path):
+    recipe = tiny_recipe(corpus, links=str(links)).model_copy(update={"variation": VariationConfig(joined=1.0)})
+    run = prepared(recipe, tmp_path / "run")
+    batch = make_batch(run, [4, 2])
+    for row, index in enumerate([4, 2]):
+        found = [tuple(link) for link in batch.links[batch.links[:, 0] == row][:, 1:].tolist()]
+        partner = run.train.partners[index]
+        assert found == run.guide.piece_links(index, run.train[index], run.tokenizer, partner) != []
+
+
 def test_a_run_resumes_on_the_same_links_alone(corpus, links, tmp_path, quiet):
     recipe = tiny_recipe(corpus, links=str(links), updates=10)
     train(recipe, tmp_path / "run")

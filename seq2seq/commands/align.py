@@ -137,15 +137,12 @@ def read_gold_file(path: Path, pairs: Sequence[TokenPair]) -> "list[Gold]":
 
 def _choice(info: "ModelInfo", options: argparse.Namespace) -> "AlignmentChoice":
     """The attention that is read: the model's own choice, but for what the options say."""
-    from seq2seq.folder import AlignmentChoice
-
     own, layers, heads = info.aligning, info.model.decoder_layers, info.model.heads
     for name, value, count in (("--layer", options.layer, layers), ("--head", options.head, heads)):
         if value is not None and not 0 <= value < count:
             raise UserError(f"{name} {value} is not between 0 and {count - 1}")
-    if options.layer is not None:
-        own = AlignmentChoice(layer=options.layer, head=options.head, step=own.step)
-    return own.model_copy(update={"step": options.step}) if options.step else own
+    layer, head = (own.layer, own.head) if options.layer is None else (options.layer, options.head)
+    return info.alignment_at(layer, head, options.step or own.step)
 
 
 def open_reverse(name: str, info: "ModelInfo") -> "Engine":
@@ -199,18 +196,16 @@ def _direction(
 
 def _table(engine: "Engine", pairs: Sequence[TokenPair], gold: "Sequence[Gold]") -> Iterator[str]:
     """AER of each layer, head and step, as a table."""
-    from seq2seq.folder import AlignmentChoice
     from seq2seq.translation.aligner import STEPS, force
     from seq2seq.translation.link_sets import error_rate
 
     forced: list[Forced] = [one for chunk in _chunks(pairs) for one in force(engine, chunk)]
-    heads, own = [None, *range(engine.info.model.heads)], engine.info.aligning
+    heads = [None, *range(engine.info.model.heads)]
     yield "| layer | step | mean | " + " | ".join(f"head {head}" for head in heads[1:]) + " |"
     yield "|---:|---|" + "---:|" * len(heads)
     for layer in range(engine.info.model.decoder_layers):
         for step in STEPS:
-            choices = [AlignmentChoice(layer=layer, head=head, step=step) for head in heads]
-            choices = [own if choice.said() == own.said() else choice for choice in choices]  # which may be taught
+            choices = [engine.info.alignment_at(layer, head, step) for head in heads]
             rates = [error_rate([one.links(choice) for one in forced], gold).aer for choice in choices]
             yield f"| {layer} | {step} | " + " | ".join(f"{100 * rate:.1f}" for rate in rates) + " |"
 

@@ -94,9 +94,8 @@ class Batcher:
 
     def close(self) -> None:
         """Stop; what is being searched is finished, what waits is not begun."""
-        for task in (self._worker, *self._handing_out):
-            if task is not None:
-                task.cancel()
+        if self._worker is not None:
+            self._worker.cancel()
         self._thread.shutdown(wait=True)
 
     @contextmanager
@@ -184,7 +183,7 @@ class Batcher:
         handing_out.add_done_callback(self._handing_out.discard)
 
     async def _hand_out(self, batch: Sequence[tuple[Waiting, str]], found: Mapping[str, SentenceTranslation]) -> None:
-        """One caller after the other, beside the next batch: between two answers the loop sees to whoever else asks."""
+        """One sentence after the other, beside the next batch: in between the loop sees to whoever else asks."""
         for request, sentence in batch:
             if not request.futures[sentence].done():
                 request.futures[sentence].set_result(found[sentence])

@@ -18,8 +18,8 @@ SPACE = "▁"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _WORD = re.compile(r"\S+")
 _OUTER = re.compile(r"^([^\w]*)(.*?)([^\w]*)$", re.DOTALL)
-_CLITIC = re.compile(  # where a word is two in one: do|n't, it|'s, as|-tu, l'|ami, qu'|il
-    r"(?<=\w)(?=n['’]t\b|['’](?:s|m|d|ll|re|ve)\b|-[^\W\d])|(?:(?<=\b[cdjlmnst]['’])|(?<=qu['’]))(?=\w)",
+_CLITIC = re.compile(  # where a word is two in one: do|n't, it|'s, as|-tu, week|-end, l'|ami
+    r"(?<=\w)(?=n['’]t\b|(?<!\b[cdjlmnst])['’](?:s|m|d|ll|re|ve)\b|-[^\W\d])|(?:(?<=\b[cdjlmnst]['’])|(?<=qu['’]))(?=\w)",
     re.IGNORECASE,
 )
 
