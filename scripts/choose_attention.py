@@ -14,7 +14,7 @@ from seq2seq.commands.align import open_reverse, read_gold_file, read_pairs
 from seq2seq.commands.common import load_examples, model_option, split_options
 from seq2seq.errors import exit_status
 from seq2seq.folder import CONFIG, AlignmentChoice, find_model, write_info
-from seq2seq.translation.aligner import choose_by_agreement, force, force_texts, turn
+from seq2seq.translation.aligner import choose_by_agreement, force, force_both, turn
 from seq2seq.translation.engine import Engine, open_engine
 from seq2seq.translation.link_sets import error_rate
 
@@ -30,10 +30,7 @@ def run() -> None:
     reverse = open_reverse(options.reverse, engine.info)
     examples, name = load_examples(options, engine.info)
     pairs = [(example.source, example.references[0]) for example in examples[:PAIRS]]
-    forward, backward = (
-        list(force_texts(each, turned)) for each, turned in ((engine, pairs), (reverse, [one[::-1] for one in pairs]))
-    )
-    choice, theirs = choose_by_agreement(forward, backward)
+    choice, theirs = choose_by_agreement(*force_both((engine, reverse), pairs))
     print(f"{len(pairs):,} pairs of {name}: {choice.said()}\n(of the other direction: {theirs.said()})")
     if options.gold:
         choice = choice.model_copy(update={"aer": measure(engine, choice, options.gold, options.turned)})

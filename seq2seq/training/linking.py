@@ -17,7 +17,7 @@ from seq2seq.data.splits import Pair
 from seq2seq.errors import UserError
 from seq2seq.training.guidance import words_of
 from seq2seq.training.metrics import say
-from seq2seq.translation.aligner import Forced, choose_by_agreement, force_texts, turn
+from seq2seq.translation.aligner import choose_by_agreement, force_both, turn
 from seq2seq.translation.engine import Engine, open_engine
 from seq2seq.translation.link_sets import SYMMETRISE, LinkSet, read_links, write_links
 
@@ -69,15 +69,10 @@ def _write(output: Path, pairs: Sequence[Pair], links: Iterator[LinkSet]) -> int
 
 def _forced(engines: tuple[Engine, Engine], pairs: Sequence[Pair], rule: str) -> Iterator[LinkSet]:
     """Links of every pair from a forced pass of each of two models, joined by a rule."""
-    chosen = choose_by_agreement(*_both(engines, pairs[:: -(-len(pairs) // JUDGED)]))
+    chosen = choose_by_agreement(*force_both(engines, pairs[:: -(-len(pairs) // JUDGED)], clitics_apart=True))
     for choice, direction in zip(chosen, ("forward", "reverse"), strict=True):
         say(f"{direction} model: {choice.said()}")
     for start in tqdm(range(0, len(pairs), CHUNK), unit="part"):
-        for there, back in zip(*_both(engines, pairs[start : start + CHUNK]), strict=True):
+        forced = force_both(engines, pairs[start : start + CHUNK], clitics_apart=True)
+        for there, back in zip(*forced, strict=True):
             yield SYMMETRISE[rule](there.links(chosen[0]), turn(back.links(chosen[1])))
-
-
-def _both(engines: tuple[Engine, Engine], pairs: Sequence[Pair]) -> list[list[Forced]]:
-    """Pairs after a forced pass of each model."""
-    turned = [pair[::-1] for pair in pairs]
-    return [list(force_texts(*each, clitics_apart=True)) for each in zip(engines, (pairs, turned), strict=True)]

@@ -47,9 +47,8 @@ class Forced(NamedTuple):
 
     def word_attention(self, choice: AlignmentChoice) -> "Array":
         """(target words, source words) of one layer and head."""
-        layer = self.attention[choice.layer]
-        weights = layer.mean(axis=0) if choice.head is None else layer[choice.head]
-        return alignment.word_attention(alignment.read_at(weights, choice.step), self.source, self.target)
+        weights = alignment.read_choice(self.attention, choice.layer, choice.head, choice.step)
+        return alignment.word_attention(weights, self.source, self.target)
 
     def weighted_links(self, choice: AlignmentChoice) -> list[Link]:
         """What one layer and head say."""
@@ -68,6 +67,15 @@ def force(engine: Engine, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) 
 def force_texts(engine: Engine, pairs: Sequence[tuple[str, str]], clitics_apart: bool = False) -> Iterator[Forced]:
     """The same of running text, whose words are split at spaces, outer punctuation (and perhaps clitics) apart."""
     return _force(engine, *([_found(engine, pair[side], clitics_apart) for pair in pairs] for side in (0, 1)))
+
+
+def force_both(
+    engines: tuple[Engine, Engine], pairs: Sequence[tuple[str, str]], clitics_apart: bool = False
+) -> tuple[list[Forced], list[Forced]]:
+    """Running text through a model of each direction; the pairs are those of the first."""
+    there = force_texts(engines[0], pairs, clitics_apart)
+    back = force_texts(engines[1], [pair[::-1] for pair in pairs], clitics_apart)
+    return list(there), list(back)
 
 
 def choose_by_agreement(

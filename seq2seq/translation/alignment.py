@@ -146,6 +146,11 @@ def read_at(attention: "Array", step: str) -> "Array":
     return attention if step == "output" else np.concatenate([attention[1:], attention[-1:]])
 
 
+def read_choice(maps: "Array", layer: int, head: int | None, step: str) -> "Array":
+    """(L, H, T, S) attention of a forced pass -> (T, S) of one head, or the mean of all, read at a step."""
+    return read_at(maps[layer].mean(axis=0) if head is None else maps[layer][head], step)
+
+
 def word_links(attention: "Array", source: Words, target: Words, step: str) -> list[Link]:
     """(T, S) attention of a forced pass, read at a step -> links between words."""
     words = word_attention(read_at(attention, step), source, target)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seq2seq.translation.alignment import Words, find_words, given_words, merge_pieces, read_at, word_attention
+from seq2seq.translation.alignment import Words, find_words, given_words, merge_pieces, read_choice, word_attention
 
 if TYPE_CHECKING:
     from seq2seq.translation.alignment import Array as Attention
@@ -95,9 +95,7 @@ def _read(
     likelihoods = engine.likelihood(sources, targets)
     maps = engine.attention(sources, targets) if maps is None else maps
     for (source, target), likelihood, weights in zip(words, likelihoods, maps, strict=True):
-        layer = weights[best.layer]
-        chosen = layer.mean(axis=0) if best.head is None else layer[best.head]
-        attention = read_at(chosen, best.step).astype(float)
+        attention = read_choice(weights, best.layer, best.head, best.step).astype(float)
         yield _Reading(source, target, likelihood.astype(float), attention, best.taught)
 
 

@@ -45,7 +45,7 @@ class Reading(NamedTuple):
 
 def refine(readings: Sequence[Reading]) -> list[LinkSet]:
     """Links of every pair, each target word with one source word at most; and the marks that end both sides."""
-    inner = [_without_mark(reading) for reading in readings]
+    inner = [_prepared(reading) for reading in readings]
     emissions = [_emission(reading) for reading in inner]
     found = list(map(posterior, emissions))
     company = Company(zip(inner, found, strict=True))
@@ -53,11 +53,11 @@ def refine(readings: Sequence[Reading]) -> list[LinkSet]:
     return [_links(*each) for each in zip(readings, map(posterior, weighed), strict=True)]
 
 
-def _without_mark(reading: Reading) -> Reading:
-    """The pair without the mark that ends its source, which draws attention from everywhere."""
-    if not ends_with_mark(reading.source):
-        return reading
-    return Reading(reading.attention[:, :-1], reading.source[:-1], reading.target)
+def _prepared(reading: Reading) -> Reading:
+    """The pair in lower case, without the mark that ends its source, which draws attention from everywhere."""
+    source, target = ([word.lower() for word in words] for words in (reading.source, reading.target))
+    kept = len(source) - ends_with_mark(source)
+    return Reading(reading.attention[:, :kept], source[:kept], target)
 
 
 def _links(reading: Reading, found: Array) -> LinkSet:
@@ -72,7 +72,7 @@ def _emission(reading: Reading) -> Array:
     """(J, I + 1) attention, with more of it on words that look like the target word."""
     drawn = reading.attention.astype(float)
     emission = np.maximum(np.hstack([drawn, 1 - drawn.sum(axis=1, keepdims=True)]), LEAST)
-    alike = [[likeness(i, j) for i in _lower(reading.source)] for j in _lower(reading.target)]
+    alike = [[likeness(i, j) for i in reading.source] for j in reading.target]
     emission[:, :-1] *= np.exp(ALIKE * np.array(alike).reshape(drawn.shape))
     return _summing_to_one(emission)
 
@@ -87,7 +87,9 @@ def likeness(one: str, other: str) -> float:
     if min(len(one), len(other)) < ALIKE_LETTERS:
         return 0.0
     match = SequenceMatcher(None, one, other, autojunk=False)
-    ratio = match.ratio() if match.real_quick_ratio() >= ALIKE_FROM else 0.0
+    if match.real_quick_ratio() < ALIKE_FROM or match.quick_ratio() < ALIKE_FROM:
+        return 0.0
+    ratio = match.ratio()
     return ratio if ratio >= ALIKE_FROM else 0.0
 
 
@@ -128,7 +130,7 @@ def _summing_to_one(rows: Array) -> Array:
 
 
 class Company:
-    """How often words of both languages go together, by the probable links of all pairs; whatever their case."""
+    """How often words of both languages go together, by the probable links of all pairs."""
 
     def __init__(self, found: Iterable[tuple[Reading, Array]]) -> None:
         self._together: dict[WordPair, float] = defaultdict(float)
@@ -138,7 +140,7 @@ class Company:
             for (source, target), count in _evidence(reading, probable).items():
                 self._together[source, target] += count
                 self._sources[source] += count
-            self._targets.update(_lower(reading.target))
+            self._targets.update(reading.target)
         self._words = self._targets.total()
 
     def weighed(self, reading: Reading, emission: Array, probable: Array) -> Array:
@@ -147,12 +149,11 @@ class Company:
         own_sources: dict[str, float] = defaultdict(float)
         for (source, _), count in own.items():
             own_sources[source] += count
-        sources = _lower(reading.source)
-        times = [max(self._sources.get(source, 0.0) - own_sources[source], 0.0) for source in sources]
+        times = [max(self._sources.get(source, 0.0) - own_sources[source], 0.0) for source in reading.source]
         ratios = np.ones_like(emission)
-        for j, target in enumerate(_lower(reading.target)):
+        for j, target in enumerate(reading.target):
             share = self._targets[target] / self._words
-            for i, source in enumerate(sources):
+            for i, source in enumerate(reading.source):
                 together = max(self._together.get((source, target), 0.0) - own[source, target], 0.0)
                 ratios[j, i] = (together + DOUBT * share) / ((times[i] + DOUBT) * share)
         return _summing_to_one(emission * ratios**TRUST)
@@ -160,12 +161,7 @@ class Company:
 
 def _evidence(reading: Reading, probable: Array) -> dict[WordPair, float]:
     """How often each word of a pair is linked with each, by the probable links."""
-    sources, targets = _lower(reading.source), _lower(reading.target)
     found: dict[WordPair, float] = defaultdict(float)
     for j, i in np.argwhere(probable[:, :-1] > TRACE):
-        found[sources[i], targets[j]] += probable[j, i]
+        found[reading.source[i], reading.target[j]] += probable[j, i]
     return found
-
-
-def _lower(words: Sequence[str]) -> list[str]:
-    return [word.lower() for word in words]
