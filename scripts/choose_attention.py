@@ -14,9 +14,9 @@ from seq2seq.commands.align import open_reverse, read_gold_file, read_pairs
 from seq2seq.commands.common import load_examples, model_option, split_options
 from seq2seq.errors import exit_status
 from seq2seq.folder import CONFIG, AlignmentChoice, find_model, write_info
-from seq2seq.translation.aligner import choose_by_agreement, force, force_both, turn
+from seq2seq.translation.aligner import choose_by_agreement, force, force_both
 from seq2seq.translation.engine import Engine, open_engine
-from seq2seq.translation.link_sets import error_rate
+from seq2seq.translation.link_sets import error_rate, turn
 
 PROGRAM = "choose_attention"
 PAIRS = 1000  # on which the choice is made, at most

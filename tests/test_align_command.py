@@ -131,15 +131,20 @@ def test_layer_head_and_step_say_which_attention_is_read(folder, files, capsys):
     assert len(found) > 1
 
 
-@pytest.mark.parametrize("rule", list(SYMMETRISE))
-def test_links_of_the_other_direction_are_turned_round_and_joined(folder, tmp_path, files, capsys, rule):
-    loaded = loaded_model(seed=5)
-    back = TorchEngine(loaded)
+@pytest.fixture
+def reverse(tmp_path):
+    """A model of the other direction."""
     saved = saved_model(tmp_path / "reverse", seed=5)
     config = (saved / "config.json").read_text(encoding="utf-8")
     (saved / "config.json").write_text(config.replace('"en"', '"x"').replace('"fr"', '"en"').replace('"x"', '"fr"'))
+    return saved
+
+
+@pytest.mark.parametrize("rule", list(SYMMETRISE))
+def test_links_of_the_other_direction_are_turned_round_and_joined(folder, reverse, files, capsys, rule):
+    back = TorchEngine(loaded_model(seed=5))
     plain = ["align", "--plain", "--model", str(folder), *files]
-    assert main([*plain, "--reverse", str(saved), "--symmetrise", rule]) == 0
+    assert main([*plain, "--reverse", str(reverse), "--symmetrise", rule]) == 0
     found = [read_links(line) for line in capsys.readouterr().out.splitlines()]
     main(plain)
     forward = [read_links(line) for line in capsys.readouterr().out.splitlines()]
@@ -148,13 +153,21 @@ def test_links_of_the_other_direction_are_turned_round_and_joined(folder, tmp_pa
     assert found == [SYMMETRISE[rule](*both) for both in zip(forward, backward, strict=True)]
 
 
-def test_without_plain_links_are_refined_by_all_pairs_together(folder, files, capsys):
+def readings(folder, pairs):
     engine = Translator.from_pretrained(folder).engine
-    forced = list(force(engine, [(source.split(), target.split()) for source, target in PAIRS]))
+    forced = force(engine, [(source.split(), target.split()) for source, target in pairs])
     choice = engine.info.aligning
-    readings = [Reading(one.word_attention(choice), one.source.words, one.target.words) for one in forced]
-    assert main(["align", "--model", str(folder), *files]) == 0
-    assert [read_links(line) for line in capsys.readouterr().out.splitlines()] == refine(readings)
+    return [Reading(one.word_attention(choice), one.source.words, one.target.words) for one in forced]
+
+
+@pytest.mark.parametrize("rule", [None, "union"])
+@pytest.mark.parametrize("both", [False, True])
+def test_without_plain_links_are_refined_by_all_pairs_together(folder, reverse, files, capsys, rule, both):
+    backward = readings(reverse, [pair[::-1] for pair in PAIRS]) if both else None
+    options = (["--reverse", str(reverse)] if both else []) + (["--symmetrise", rule] if rule else [])
+    assert main(["align", "--model", str(folder), *files, *options]) == 0
+    expected = refine(readings(folder, PAIRS), backward, rule or "grow-diag-final-and")
+    assert [read_links(line) for line in capsys.readouterr().out.splitlines()] == expected
 
 
 def test_gold_prints_the_error_rate_and_a_table_prints_all_of_them(folder, files, tmp_path, capsys):
@@ -209,7 +222,7 @@ def test_a_table_reads_a_taught_head_as_the_model_does(folder, files, tmp_path, 
             ["--gold", "wrong", "--table", "--step", "input"],
             "--table shows every layer, head and step: it takes no --step",
         ),
-        (["--symmetrise", "union"], "--symmetrise joins two directions: it needs --reverse"),
+        (["--symmetrise", "union", "--plain"], "--symmetrise joins two directions: with --plain it needs --reverse"),
         (["--source", "long", "--target", "long"], "line 2 has over 1,000 words: align its sentences one by one"),
         (["--gold", "short"], "--gold short has 1 lines, --source has 4"),
         (["--gold", "wrong"], "--gold wrong, line 2: '1:2' is not a link such as 1-2 (sure) or 1p2 (possible)"),

@@ -34,10 +34,10 @@ from seq2seq.folder import load_info
 from seq2seq.training.guidance import Guide, guided_head, head_scores, link_loss, read_guide, words_of
 from seq2seq.training.loop import make_batch, train
 from seq2seq.training.objective import Objective, summed_loss
-from seq2seq.translation.aligner import choose_by_agreement, force_texts, turn
+from seq2seq.translation.aligner import choose_by_agreement, force_texts
 from seq2seq.translation.alignment import merge_pieces
 from seq2seq.translation.engine import open_engine
-from seq2seq.translation.link_sets import grow_diag_final_and, write_links
+from seq2seq.translation.link_sets import grow_diag_final_and, turn, write_links
 from seq2seq.translation.torch_engine import TorchEngine
 
 SCRIPT = Path(__file__).parents[1] / "scripts/link.py"

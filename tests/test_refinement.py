@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 
 from seq2seq.translation.alignment import links
-from seq2seq.translation.refinement import DECAY, FAR, NO_WORD, Company, Reading, likeness, posterior, refine
+from seq2seq.translation.link_sets import SYMMETRISE, turn
+from seq2seq.translation.refinement import (
+    DECAY,
+    FAR,
+    NO_WORD,
+    Company,
+    Reading,
+    _one_sided,
+    _turned,
+    likeness,
+    posterior,
+    refine,
+)
 
 
 def reading(attention: list[list[float]], source: str, target: str) -> Reading:
@@ -81,6 +93,26 @@ def test_what_goes_together_in_other_pairs_goes_together_here():
     doubtful = reading([[0.25, 0.25, 0.25], [0.3, 0.3, 0.3], [0.25, 0.25, 0.25]], "un zig deux", "eins zwei lup")
     assert (1, 2) not in refine([doubtful])[0]
     assert (1, 2) in refine([*sure, doubtful])[-1]
+
+
+def test_several_source_words_belong_to_one_target_word_if_they_are_drawn_on_by_it_alone():
+    pair = reading([[0.4, 0.3, 0.25, 0], [0, 0, 0, 0.9]], "in order to win", "pour gagner")
+    assert refine([pair]) == [frozenset({(0, 0), (1, 0), (2, 0), (3, 1)})]
+    assert len(refine([pair], rule="intersection")[0]) <= 2
+
+
+def test_a_model_of_the_other_direction_has_its_say():
+    doubtful = reading([[0.45, 0.45], [0.5, 0.4]], "zig zag", "lup kom")
+    crossed = reading([[0.0, 0.95], [0.95, 0.0]], "lup kom", "zig zag")
+    assert refine([doubtful], [crossed]) == [frozenset({(0, 1), (1, 0)})]
+    assert refine([doubtful]) != [frozenset({(0, 1), (1, 0)})]
+
+
+@pytest.mark.parametrize("rule", SYMMETRISE)
+def test_both_sides_are_joined_by_the_rule(rule):
+    pair = reading([[0.6, 0.3, 0.05], [0.5, 0.1, 0.3], [0.1, 0.2, 0.6]], "a b c", "d e f")
+    alone = [side([pair])[0] for side in (_one_sided, lambda readings: _one_sided(list(map(_turned, readings))))]
+    assert refine([pair], rule=rule) == [SYMMETRISE[rule](alone[0], turn(alone[1]))]
 
 
 def test_a_pair_does_not_vouch_for_itself():

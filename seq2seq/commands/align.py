@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from seq2seq.translation.aligner import Forced
     from seq2seq.translation.engine import Engine
     from seq2seq.translation.link_sets import ErrorRate, Gold, LinkSet
+    from seq2seq.translation.refinement import Reading
 
 from seq2seq.commands.common import OutputPath, check_parent, declare, model_option, write_lines
 from seq2seq.errors import UserError
@@ -39,7 +40,7 @@ def add_align(commands: Any) -> None:
     parser.add_argument(
         "--symmetrise",
         choices=list(SYMMETRISE),
-        help="how the links of both directions are joined (default: grow-diag-final-and)",
+        help="how the links from source to target and those back are joined (default: grow-diag-final-and)",
     )
     parser.add_argument(
         "--plain", action="store_true", help="what attention draws on most, not refined by order, likeness, other pairs"
@@ -70,7 +71,8 @@ def align(options: argparse.Namespace) -> None:
         return
     choice = _choice(engine.info, options)
     reverse = None if options.reverse is None else open_reverse(options.reverse, engine.info)
-    found = _links(engine, choice, reverse, pairs, options.symmetrise or "grow-diag-final-and", options.plain)
+    links_of = _plain if options.plain else _refined
+    found = links_of(engine, choice, reverse, pairs, options.symmetrise or "grow-diag-final-and")
     if gold is None:
         write_lines(map(write_links, found), options.output)
         return
@@ -88,8 +90,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--table needs --gold")
     if options.table and (given := [name for name in READING if getattr(options, name) is not None]):
         raise UserError(f"--table shows every layer, head and step: it takes no --{given[0]}")
-    if options.symmetrise is not None and options.reverse is None:
-        raise UserError("--symmetrise joins two directions: it needs --reverse")
+    if options.symmetrise is not None and options.plain and options.reverse is None:
+        raise UserError("--symmetrise joins two directions: with --plain it needs --reverse")
     if options.head is not None and options.layer is None:
         raise UserError("--head needs --layer")
 
@@ -159,47 +161,52 @@ def open_reverse(name: str, info: "ModelInfo") -> "Engine":
 # Links.
 
 
-def _chunks(pairs: Sequence[TokenPair]) -> Iterator[Sequence[TokenPair]]:
-    return (pairs[start : start + CHUNK] for start in range(0, len(pairs), CHUNK))
+def _forced(engine: "Engine", pairs: Sequence[TokenPair]) -> "Iterator[Forced]":
+    from seq2seq.translation.aligner import force
+
+    for start in range(0, len(pairs), CHUNK):
+        yield from force(engine, pairs[start : start + CHUNK])
 
 
-def _links(
-    engine: "Engine",
-    choice: "AlignmentChoice",
-    reverse: "Engine | None",
-    pairs: Sequence[TokenPair],
-    rule: str,
-    plain: bool,
+def _plain(
+    engine: "Engine", choice: "AlignmentChoice", reverse: "Engine | None", pairs: Sequence[TokenPair], rule: str
 ) -> "Iterator[LinkSet]":
-    """Links of every pair, by one direction or both."""
-    from seq2seq.translation.aligner import turn
+    """Links of every pair as attention has them, by one direction or both."""
+    from seq2seq.translation.link_sets import turn
 
-    there = _direction(engine, choice, pairs, plain)
+    there = (one.links(choice) for one in _forced(engine, pairs))
     if reverse is None:
         return there
-    back = map(turn, _direction(reverse, reverse.info.aligning, [pair[::-1] for pair in pairs], plain))
+    theirs = reverse.info.aligning
+    back = (turn(one.links(theirs)) for one in _forced(reverse, [pair[::-1] for pair in pairs]))
     return map(SYMMETRISE[rule], there, back)
 
 
-def _direction(
-    engine: "Engine", choice: "AlignmentChoice", pairs: Sequence[TokenPair], plain: bool
+def _refined(
+    engine: "Engine", choice: "AlignmentChoice", reverse: "Engine | None", pairs: Sequence[TokenPair], rule: str
 ) -> "Iterator[LinkSet]":
-    """Links of every pair by one model: as attention has them, or refined by all pairs together."""
-    from seq2seq.translation.aligner import force
-    from seq2seq.translation.refinement import Reading, refine
+    """Links of every pair in the light of all of them."""
+    from seq2seq.translation.refinement import refine
 
-    forced = (one for chunk in _chunks(pairs) for one in force(engine, chunk))
-    if plain:
-        return (one.links(choice) for one in forced)
-    return iter(refine([Reading(one.word_attention(choice), one.source.words, one.target.words) for one in forced]))
+    backward = None
+    if reverse is not None:
+        backward = _readings(reverse, reverse.info.aligning, [pair[::-1] for pair in pairs])
+    return iter(refine(_readings(engine, choice, pairs), backward, rule))
+
+
+def _readings(engine: "Engine", choice: "AlignmentChoice", pairs: Sequence[TokenPair]) -> "list[Reading]":
+    from seq2seq.translation.refinement import Reading
+
+    forced = _forced(engine, pairs)
+    return [Reading(one.word_attention(choice), one.source.words, one.target.words) for one in forced]
 
 
 def _table(engine: "Engine", pairs: Sequence[TokenPair], gold: "Sequence[Gold]") -> Iterator[str]:
     """AER of each layer, head and step, as a table."""
-    from seq2seq.translation.aligner import STEPS, force
+    from seq2seq.translation.aligner import STEPS
     from seq2seq.translation.link_sets import error_rate
 
-    forced: list[Forced] = [one for chunk in _chunks(pairs) for one in force(engine, chunk)]
+    forced = list(_forced(engine, pairs))
     heads = [None, *range(engine.info.model.heads)]
     yield "| layer | step | mean | " + " | ".join(f"head {head}" for head in heads[1:]) + " |"
     yield "|---:|---|" + "---:|" * len(heads)

@@ -17,9 +17,9 @@ from seq2seq.data.splits import Pair
 from seq2seq.errors import UserError
 from seq2seq.training.guidance import words_of
 from seq2seq.training.metrics import say
-from seq2seq.translation.aligner import choose_by_agreement, force_both, turn
+from seq2seq.translation.aligner import choose_by_agreement, force_both
 from seq2seq.translation.engine import Engine, open_engine
-from seq2seq.translation.link_sets import SYMMETRISE, LinkSet, read_links, write_links
+from seq2seq.translation.link_sets import SYMMETRISE, LinkSet, read_links, turn, write_links
 
 CHUNK = 256  # pairs that are forced together
 JUDGED = 1000  # pairs, at most, on which the attention that is read is chosen

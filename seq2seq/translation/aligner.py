@@ -12,7 +12,7 @@ from seq2seq.folder import AlignmentChoice
 from seq2seq.translation import alignment
 from seq2seq.translation.alignment import Link, Words
 from seq2seq.translation.engine import Engine
-from seq2seq.translation.link_sets import LinkSet
+from seq2seq.translation.link_sets import LinkSet, turn
 
 if TYPE_CHECKING:
     from seq2seq.translation.alignment import Array
@@ -96,11 +96,6 @@ def choose_by_agreement(
         return 2 * common / max(sum(len(links) + len(others) for links, others in both), 1)
 
     return max(itertools.product(ours, theirs), key=agreement)
-
-
-def turn(links: LinkSet) -> LinkSet:
-    """Links of the other direction."""
-    return frozenset((j, i) for i, j in links)
 
 
 def _choices(forced: Forced) -> list[AlignmentChoice]:

@@ -79,6 +79,11 @@ def error_rate(links: Sequence[LinkSet], gold: Sequence[Gold]) -> ErrorRate:
     )
 
 
+def turn(links: LinkSet) -> LinkSet:
+    """Links of the other direction."""
+    return frozenset((j, i) for i, j in links)
+
+
 def grow_diag_final_and(forward: LinkSet, backward: LinkSet) -> LinkSet:
     """From the links of both directions on to those of one that touch them, then to words without any.
 

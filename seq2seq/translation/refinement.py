@@ -7,8 +7,13 @@ weights are taken here as the emissions of the alignment HMM of Vogel et al. (19
 - likeness: names, numbers and cognates look alike in both languages;
 - the other pairs: what goes together there goes together here (one step of EM, the pair itself left out).
 
+All this is done twice: once as attention has it, where each target word draws on source words, and once from the other
+side, where each source word asks which target words draw on it. The links of both sides are joined as those of two
+directions are, though it may be one model that was read. Where a model of the other direction was read, too, each side
+is the mean of what both models say.
+
 Nothing is trained: the few numbers below were set by hand. Shapes: I source words, J target words; the last of I + 1
-columns is that of no word.
+columns is that of no word. From the other side source and target change places.
 """
 
 from collections import Counter, defaultdict
@@ -21,12 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seq2seq.translation.alignment import ends_with_mark
-from seq2seq.translation.link_sets import LinkSet
+from seq2seq.translation.link_sets import SYMMETRISE, LinkSet, turn
 
 Array = NDArray[np.float64]
 WordPair = tuple[str, str]
 
 LEAST = 1e-4  # emission of a word that attention passes over
+UNDRAWN = 0.1  # from the other side: weight of no target word, beside what all of them draw on a source word
 NO_WORD = 0.3  # probability that a target word has no source
 DECAY, FAR = 0.5, 0.1  # of jumps: exp(-DECAY * words too far), but no less than FAR
 ALIKE, ALIKE_FROM, ALIKE_LETTERS = 5.0, 0.6, 4  # weight of likeness in the exponent; which words are alike at all
@@ -38,34 +44,63 @@ TRACE = 0.01  # probability of a link below which it is no evidence for other pa
 class Reading(NamedTuple):
     """A pair as attention reads it."""
 
-    attention: NDArray[np.float32]  # (J, I) between words; what a row lacks of 1 is what `</s>` draws
+    attention: NDArray[np.floating]  # (J, I) between words; what a row lacks of 1 is what `</s>` draws
     source: Sequence[str]
     target: Sequence[str]
 
 
-def refine(readings: Sequence[Reading]) -> list[LinkSet]:
-    """Links of every pair, each target word with one source word at most; and the marks that end both sides."""
-    inner = [_prepared(reading) for reading in readings]
-    emissions = [_emission(reading) for reading in inner]
-    found = list(map(posterior, emissions))
-    company = Company(zip(inner, found, strict=True))
-    weighed = map(company.weighed, inner, emissions, found)
-    return [_links(*each) for each in zip(readings, map(posterior, weighed), strict=True)]
+def refine(
+    readings: Sequence[Reading], backward: Sequence[Reading] | None = None, rule: str = "grow-diag-final-and"
+) -> list[LinkSet]:
+    """Links of every pair; `backward` has the same pairs turned round, as a model of the other direction reads them."""
+    there = [_prepared(reading) for reading in readings]
+    back = [_turned(reading) for reading in there]
+    if backward is not None:
+        others = [_prepared(reading) for reading in backward]
+        there, back = list(map(_mean, there, map(_turned, others))), list(map(_mean, back, others))
+    joined = map(SYMMETRISE[rule], _one_sided(there), map(turn, _one_sided(back)))
+    return [links | _final_marks(reading) for reading, links in zip(readings, joined, strict=True)]
 
 
 def _prepared(reading: Reading) -> Reading:
-    """The pair in lower case, without the mark that ends its source, which draws attention from everywhere."""
-    source, target = ([word.lower() for word in words] for words in (reading.source, reading.target))
-    kept = len(source) - ends_with_mark(source)
-    return Reading(reading.attention[:, :kept], source[:kept], target)
+    """The pair in lower case, without the marks that end it: that of the source draws attention from everywhere."""
+    source, target = (
+        [word.lower() for word in words[: len(words) - ends_with_mark(words)]]
+        for words in (reading.source, reading.target)
+    )
+    return Reading(reading.attention[: len(target), : len(source)], source, target)
 
 
-def _links(reading: Reading, found: Array) -> LinkSet:
-    links = {(int(row[:-1].argmax()), j) for j, row in enumerate(found) if row[:-1].max(initial=0.0) > LINKED}
-    if ends_with_mark(reading.source) and ends_with_mark(reading.target):
-        last = len(reading.target) - 1
-        links = {(i, j) for i, j in links if j < last} | {(len(reading.source) - 1, last)}
-    return frozenset(links)
+def _final_marks(reading: Reading) -> LinkSet:
+    """The link of the marks that end both sides, if they do."""
+    if not ends_with_mark(reading.source) or not ends_with_mark(reading.target):
+        return frozenset()
+    return frozenset({(len(reading.source) - 1, len(reading.target) - 1)})
+
+
+def _turned(reading: Reading) -> Reading:
+    """From the other side: how much each source word is drawn on by each target word, of all that draws on it."""
+    drawn = reading.attention.T
+    return Reading(drawn / (drawn.sum(axis=1, keepdims=True) + UNDRAWN), reading.target, reading.source)
+
+
+def _mean(one: Reading, other: Reading) -> Reading:
+    """The same pair as two models read it."""
+    return one._replace(attention=(one.attention + other.attention) / 2)
+
+
+def _one_sided(readings: Sequence[Reading]) -> list[LinkSet]:
+    """Links of every pair, each target word with one source word at most."""
+    emissions = [_emission(reading) for reading in readings]
+    found = list(map(posterior, emissions))
+    company = Company(zip(readings, found, strict=True))
+    weighed = map(company.weighed, readings, emissions, found)
+    return list(map(_links, map(posterior, weighed)))
+
+
+def _links(found: Array) -> LinkSet:
+    probable = (row[:-1] for row in found)
+    return frozenset((int(row.argmax()), j) for j, row in enumerate(probable) if row.max(initial=0.0) > LINKED)
 
 
 def _emission(reading: Reading) -> Array:
