@@ -21,6 +21,7 @@ import httpx
 
 from seq2seq.benchmark.load import TITLES, alone, row, run_load
 from seq2seq.benchmark.tables import markdown
+from seq2seq.benchmark.watch import watched
 from seq2seq.errors import UserError, exit_status
 
 PROGRAM = "loadtest"
@@ -31,21 +32,25 @@ def run() -> None:
     """Read the command line and do it."""
     options = _options()
     sentences = _sentences(options.sentences)
-    loads = []
+    runs = []
     with _service(options) as url:
         expected = asyncio.run(alone(url, sentences, options.direction)) if options.check else None
         for clients in options.clients:
-            load = asyncio.run(
-                run_load(url, sentences, clients, options.seconds, options.direction, expected, options.answers)
-            )
-            loads.append(load)
+            with watched(url) as seen:
+                load = asyncio.run(
+                    run_load(url, sentences, clients, options.seconds, options.direction, expected, options.answers)
+                )
+            runs.append((load, seen))
             print(f"{PROGRAM}: {clients} clients: {load.rate:.1f} sentences/s", file=sys.stderr)
-    print(markdown(TITLES, [row(load) for load in loads]))
-    for load in loads:
+    print(markdown(TITLES, [row(*run) for run in runs]))
+    for load, _ in runs:
         if options.check:
             print(f"{load.clients} clients: {len(load.latencies):,} answers, {len(load.wrong)} other than when alone")
     if options.json:
-        options.json.write_text(json.dumps([asdict(load) for load in loads], ensure_ascii=False), encoding="utf-8")
+        options.json.write_text(
+            json.dumps([asdict(load) | {"seen": asdict(seen)} for load, seen in runs], ensure_ascii=False),
+            encoding="utf-8",
+        )
 
 
 def _options() -> argparse.Namespace:

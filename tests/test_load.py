@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
 
@@ -12,7 +16,8 @@ import httpx
 import pytest
 
 from seq2seq.benchmark import load
-from seq2seq.benchmark.load import Load, alone, row, run_load, texts
+from seq2seq.benchmark.load import TITLES, Load, alone, row, run_load, texts
+from seq2seq.benchmark.watch import Seen, watched
 
 SCRIPT = Path(__file__).parents[1] / "scripts/loadtest.py"
 SENTENCES = [f"Sentence number {n}." for n in range(60)]
@@ -31,8 +36,6 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[httpx.Reques
 
 
 def upper(request: httpx.Request) -> httpx.Response:
-    if request.method == "GET":
-        return httpx.Response(200, text="process_resident_memory_bytes 1.5e+08\n")
     return httpx.Response(200, json={"translatedText": json.loads(request.content)["q"].upper()})
 
 
@@ -51,7 +54,6 @@ def test_every_answer_is_counted_and_compared(service):
     assert 50 <= len(found.latencies) < 54
     assert found.sentences >= 50
     assert (found.wrong, found.failed, found.refused) == ([], 0, 0)
-    assert row(found)[0] == "4"
 
 
 def test_an_answer_of_another_is_noticed(service):
@@ -82,6 +84,56 @@ def test_percentiles_are_of_the_answers():
     assert found.percentile(99) == pytest.approx(0.99, abs=0.01)
     assert found.rate == 5
     assert Load(1).percentile(50) == 0
+
+
+def test_a_row_counts_what_the_watch_saw_as_well():
+    cells = dict(zip(TITLES, row(Load(4, failed=1), Seen([0.002, 0.003, 0.08], [2**20, 3 * 2**20], 2)), strict=True))
+    assert (cells["clients"], cells["failed"]) == ("4", "3")
+    assert (cells["/livez ms, median"], cells["slowest"], cells["memory MB"]) == ("3", "80", "3")
+    assert row(Load(1), Seen())[-3:] == ["0", "0", ""]
+
+
+class _Slow(BaseHTTPRequestHandler):
+    """Lives, but says so after a tenth of a second, and the second time it does not."""
+
+    asked = 0
+
+    def do_GET(self) -> None:
+        """Called for each request."""
+        lives = self.path != "/livez"
+        if not lives:
+            time.sleep(0.1)
+            type(self).asked += 1
+            lives = self.asked != 2
+        text = b"process_resident_memory_bytes 1.5e+08\n"
+        self.send_response(200 if lives else 500)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing."""
+
+
+def test_a_watch_sees_how_long_a_service_takes_to_say_that_it_lives():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Slow) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with watched(f"http://127.0.0.1:{server.server_port}") as seen:
+            time.sleep(1.5)
+        server.shutdown()
+    assert len(seen.livez) >= 3
+    assert all(0.1 <= seconds < 1 for seconds in seen.livez)
+    assert seen.failed == 1
+    assert set(seen.memory) == {1.5e8}
+
+
+def test_a_watch_on_nothing_counts_failures():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        with watched(f"http://127.0.0.1:{taken.getsockname()[1]}") as seen:
+            time.sleep(0.6)
+    assert seen.failed == len(seen.livez) > 0
+    assert seen.memory == []
 
 
 @pytest.mark.slow

@@ -2,14 +2,14 @@
 
 import asyncio
 import random
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 
 import httpx
+
+from seq2seq.benchmark.watch import Seen
 
 LENGTHS = ((0.60, 1, 1), (0.25, 2, 4), (0.12, 5, 12), (0.03, 20, 40))  # share of texts, sentences from, to
 PATIENCE = 120.0  # seconds that a client waits for an answer
@@ -27,8 +27,6 @@ class Load:
     refused: int = 0  # 503 and 429, with a time to come back
     failed: int = 0  # anything else that is no answer
     wrong: list[tuple[str, str, str]] = field(default_factory=list)  # sentence, expected, found
-    livez: list[float] = field(default_factory=list)  # seconds within which the service said that it lives
-    memory: list[float] = field(default_factory=list)  # of the process, in bytes, once a second
 
     def percentile(self, percent: int) -> float:
         """Seconds within which so many percent of the answers came."""
@@ -86,7 +84,6 @@ async def run_load(
     started = time.perf_counter()
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=url, timeout=PATIENCE, limits=limits) as client:
-        watching = asyncio.create_task(_watch(client, load))
         end = started + seconds
 
         async def one(number: int) -> None:
@@ -97,7 +94,6 @@ async def run_load(
 
         await asyncio.gather(*(one(number) for number in range(clients)))
         load.seconds = time.perf_counter() - started
-        watching.cancel()
     return load
 
 
@@ -129,31 +125,12 @@ async def _ask_and_note(
             load.wrong.append((" ".join(parts), " ".join(expected[part] for part in parts), found))
 
 
-async def _watch(client: httpx.AsyncClient, load: Load) -> None:
-    """Once a second: how long the service takes to say that it lives, and its memory."""
-    while True:
-        await asyncio.sleep(1)
-        started = time.perf_counter()
-        try:
-            if (await client.get("/livez")).status_code != httpx.codes.OK:
-                load.failed += 1
-        except httpx.TransportError:
-            load.failed += 1
-            continue
-        finally:  # also if it has not answered when the run ends
-            load.livez.append(time.perf_counter() - started)
-        with suppress(httpx.TransportError):
-            metrics = (await client.get("/metrics")).text
-            if found := re.search(r"^process_resident_memory_bytes (\S+)", metrics, re.MULTILINE):
-                load.memory.append(float(found[1]))
-
-
-def row(load: Load) -> list[str]:
+def row(load: Load, seen: Seen) -> list[str]:
     """A row of the table whose titles are TITLES."""
     waits = [f"{load.percentile(percent):.2f}" for percent in (50, 95, 99)]
-    memory = f"{load.memory[-1] / MEGABYTE:,.0f}" if load.memory else ""
-    livez = [f"{1000 * seconds:.0f}" for seconds in (median(load.livez or [0.0]), max(load.livez, default=0.0))]
-    counts = [f"{len(load.latencies):,}", f"{load.refused:,}", f"{load.failed:,}"]
+    memory = f"{seen.memory[-1] / MEGABYTE:,.0f}" if seen.memory else ""
+    livez = [f"{1000 * seconds:.0f}" for seconds in (median(seen.livez or [0.0]), max(seen.livez, default=0.0))]
+    counts = [f"{len(load.latencies):,}", f"{load.refused:,}", f"{load.failed + seen.failed:,}"]
     return [str(load.clients), f"{load.rate:.1f}", *waits, *counts, *livez, memory]
 
 
