@@ -10,7 +10,7 @@ from small import loaded_model, saved_model
 
 from seq2seq.cli import main
 from seq2seq.data.tokenizer import EOS
-from seq2seq.folder import AlignmentChoice
+from seq2seq.folder import BUNDLED, PRETRAINED, AlignmentChoice, load_info
 from seq2seq.translation.aligner import Forced, choose_by_agreement, force, join_words
 from seq2seq.translation.alignment import Words, merge_pieces
 from seq2seq.translation.link_sets import SYMMETRISE, read_gold, read_links
@@ -62,6 +62,27 @@ def test_a_pair_is_forced_as_its_text_would_be():
     assert (forced.attention == engine.attention([source], [target])[0]).all()
     assert forced.source == merge_pieces(engine.tokenizer.pieces(source[:-1]))
     assert forced.target == merge_pieces(engine.tokenizer.pieces(target[:-1]))
+
+
+def rates(capsys, stem, *options):
+    """AER of the bundled model's links, in percent."""
+    files = [f"--{side}={stem}.{end}" for side, end in (("source", "en"), ("target", "fr"), ("gold", "gold"))]
+    assert main(["align", *files, *options]) == 0
+    return float(capsys.readouterr().out.split()[1])
+
+
+def test_the_bundled_model_links_everyday_pairs_as_its_card_says(capsys):
+    stem = DATA / "everyday"
+    assert rates(capsys, stem, "--plain") == pytest.approx(load_info(PRETRAINED / BUNDLED).aligning.aer, abs=0.1)
+    assert rates(capsys, stem) < 3.5
+    assert rates(capsys, stem, "--reverse", "fr-en") < 2.6
+
+
+@pytest.mark.slow
+def test_by_one_model_the_links_of_parliament_debates_are_as_good_as_a_statistical_aligners(capsys, real_data):
+    stem = real_data / "alignment/hansards_dev"
+    assert rates(capsys, stem) <= 9.1
+    assert rates(capsys, stem, "--reverse", "fr-en") < 7
 
 
 def test_the_everyday_pairs_have_links_within_their_sentences():

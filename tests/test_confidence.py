@@ -18,7 +18,7 @@ from seq2seq.folder import BUNDLED, PRETRAINED, ConfidenceRule
 from seq2seq.service.app import create_app
 from seq2seq.translation.alignment import Words
 from seq2seq.translation.confidence import CALM, Judge, about_sentence, open_reverse, suspect, weigh
-from seq2seq.translation.evidence import LEAST, Evidence, Pair, gather_evidence
+from seq2seq.translation.evidence import LEAST, Evidence, Pair, _Reading, _weigh_up, gather_evidence
 from seq2seq.translation.result import Confidence
 
 SENTENCE = "The old man is reading a book."
@@ -63,6 +63,15 @@ def test_evidence_is_what_the_forced_passes_say(translator, judge):
     assert found.of_source["coverage"].min() >= 0
     assert found.of_source["coverage"].max() <= 1
     assert list(found.of_source["is_mark"]) == [0, 0, 0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(("taught", "coverage"), [(True, 0.3), (False, 1.0)])
+def test_what_a_taught_head_gives_the_end_is_not_made_up_for(taught, coverage):
+    word = Words(["a"], [[0]])
+    reading = _Reading(word, word, np.array([-0.1, -0.1]), np.array([[0.3, 0.7], [0.0, 1.0]]), taught)
+    found = _weigh_up(reading, None)
+    assert found.of_source["coverage"] == pytest.approx([coverage])
+    assert found.of_target["attention_on_end"] == pytest.approx([0.7])
 
 
 def test_without_a_reverse_model_the_evidence_of_one_is_not_there(translator):

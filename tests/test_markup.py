@@ -251,6 +251,16 @@ def test_a_word_that_no_link_names_gives_its_tag_to_the_word_that_draws_on_it_mo
     assert plan.assemble({"one two": sentence}).text == "<b>TWO</b> ONE"
 
 
+def test_so_does_a_word_for_which_a_taught_head_finds_no_link():
+    sentence = turned("one two")
+    weights = np.array([[[[0.1, 0.3, 0.6], [0.9, 0.0, 0.1], [0.0, 0.0, 1.0]]]], dtype=np.float32)
+    object.__setattr__(sentence, "weights", weights)
+    object.__setattr__(sentence, "aligning", AlignmentChoice(layer=0, taught=True))
+    assert [(link.source, link.target) for link in sentence.alignment] == [(0, 1)]
+    plan = plan_markup("one <b>two</b>", planned)
+    assert plan.assemble({"one two": sentence}).text == "<b>TWO</b> ONE"
+
+
 @pytest.mark.parametrize(
     ("source", "text", "expected"),
     [
