@@ -14,8 +14,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_AR
 demo: $(VENV)/.run        ## set up and open the demo with the bundled model
 	$(BIN)/seq2seq demo
 
-test: $(VENV)/.dev        ## set up and run the tests
-	$(BIN)/python -m pytest
+test: $(VENV)/.dev        ## set up and run the tests, in a process of one thread for each core
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 test-slow: $(VENV)/.dev   ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow

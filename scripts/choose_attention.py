@@ -30,11 +30,12 @@ def run() -> None:
     reverse = open_reverse(options.reverse, engine.info)
     examples, name = load_examples(options, engine.info)
     pairs = [(example.source, example.references[0]) for example in examples[:PAIRS]]
-    choice, theirs = choose_by_agreement(*force_both((engine, reverse), pairs))
+    choice, theirs = choose_by_agreement((engine.info, reverse.info), *force_both((engine, reverse), pairs))
     print(f"{len(pairs):,} pairs of {name}: {choice.said()}\n(of the other direction: {theirs.said()})")
     if options.gold:
-        choice = choice.model_copy(update={"aer": measure(engine, choice, options.gold, options.turned)})
-        print(f"AER {choice.aer:.1f} % on {options.gold}")
+        aer = round(measure(engine, choice, options.gold, options.turned), 1)
+        choice = choice.model_copy(update={"aer": aer, "gold": Path(options.gold).name})
+        print(f"AER {aer} % on {options.gold}")
     write_info(folder, engine.info.model_copy(update={"alignment": choice}))
     print(f"{PROGRAM}: written into {folder / CONFIG}", file=sys.stderr)
 

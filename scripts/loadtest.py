@@ -19,7 +19,7 @@ from pathlib import Path
 
 import httpx
 
-from seq2seq.benchmark.load import TITLES, alone, row, run_load
+from seq2seq.benchmark.load import TITLES, alone, row, run_load, set_near_ties_apart
 from seq2seq.benchmark.tables import markdown
 from seq2seq.benchmark.watch import watched
 from seq2seq.errors import UserError, exit_status
@@ -40,12 +40,15 @@ def run() -> None:
                 load = asyncio.run(
                     run_load(url, sentences, clients, options.seconds, options.direction, expected, options.answers)
                 )
+            if options.check:
+                asyncio.run(set_near_ties_apart(url, load, options.direction))
             runs.append((load, seen))
             print(f"{PROGRAM}: {clients} clients: {load.rate:.1f} sentences/s", file=sys.stderr)
     print(markdown(TITLES, [row(*run) for run in runs]))
     for load, _ in runs:
         if options.check:
-            print(f"{load.clients} clients: {len(load.latencies):,} answers, {len(load.wrong)} other than when alone")
+            others = f"{len(load.wrong)} other than when alone, {load.near_ties} of two that are as probable"
+            print(f"{load.clients} clients: {len(load.latencies):,} answers, {others}")
     if options.json:
         options.json.write_text(
             json.dumps([asdict(load) | {"seen": asdict(seen)} for load, seen in runs], ensure_ascii=False),

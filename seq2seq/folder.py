@@ -38,6 +38,7 @@ class AlignmentChoice(Section):
     step: Literal["output", "input"] = Field("output", description="where a target word is predicted, or has been read")
     taught: bool = Field(False, description="by links (train.links); looks at </s> for a word without a source")
     aer: float | None = Field(None, ge=0, description="alignment error rate in percent, if measured against gold")
+    gold: str | None = Field(None, description="name of the pairs with gold links on which it was measured")
 
     def said(self) -> str:
         """What is read, in words."""

@@ -108,10 +108,14 @@ def one_loaded_model(translator: Translator, monkeypatch: pytest.MonkeyPatch) ->
     load = Translator.from_pretrained
 
     def from_pretrained(
-        name: str | None = None, engine: str = "torch", precision: str | None = None, ensemble: Sequence[str] = ()
+        name: str | None = None,
+        engine: str = "torch",
+        precision: str | None = None,
+        ensemble: Sequence[str] = (),
+        rerank: str | None = None,
     ) -> Translator:
-        bundled = (name, engine, precision, *ensemble) == (None, "torch", None)
-        return translator if bundled else load(name, engine, precision, ensemble)
+        bundled = (name, engine, precision, *ensemble, rerank) == (None, "torch", None, None)
+        return translator if bundled else load(name, engine, precision, ensemble, rerank)
 
     monkeypatch.setattr(Translator, "from_pretrained", from_pretrained)
 

@@ -11,7 +11,7 @@ from small import loaded_model, saved_model
 from seq2seq.cli import main
 from seq2seq.data.tokenizer import EOS
 from seq2seq.folder import BUNDLED, PRETRAINED, AlignmentChoice, load_info
-from seq2seq.translation.aligner import Forced, choose_by_agreement, force, join_words
+from seq2seq.translation.aligner import Forced, _choices, choose_by_agreement, force, join_words
 from seq2seq.translation.alignment import Words, merge_pieces
 from seq2seq.translation.link_sets import SYMMETRISE, read_gold, read_links
 from seq2seq.translation.refinement import Reading, refine
@@ -114,15 +114,24 @@ def test_two_directions_are_read_where_they_agree_most():
     orders = [rng.permutation(4) for _ in range(20)]
 
     def maps(layer: int, step: str, order: np.ndarray) -> Forced:
-        weights = rng.dirichlet(np.ones(5), size=(2, 1, 5)).astype(np.float32)
+        weights = rng.dirichlet(np.ones(5), size=(2, 2, 5)).astype(np.float32)
         rows = slice(0, 4) if step == "output" else slice(1, 5)
-        weights[layer, 0, rows] = np.eye(5)[order]
+        weights[layer, :, rows] = np.eye(5)[order]
         return Forced(weights, words, words)
 
     forward = [maps(1, "input", order) for order in orders]
     backward = [maps(0, "output", np.argsort(order)) for order in orders]
-    chosen = choose_by_agreement(forward, backward)
+    info = loaded_model().info
+    chosen = choose_by_agreement((info, info), forward, backward)
     assert chosen == (AlignmentChoice(layer=1, step="input"), AlignmentChoice(layer=0, step="output"))
+
+
+def test_a_head_that_was_taught_is_compared_as_such():
+    taught = AlignmentChoice(layer=1, head=0, step="input", taught=True, aer=5.0)
+    found = _choices(loaded_model().info.model_copy(update={"alignment": taught}))
+    assert len(found) == 2 * 3 * 2
+    assert [choice for choice in found if (choice.layer, choice.head, choice.step) == (1, 0, "input")] == [taught]
+    assert sum(choice.taught for choice in found) == 1
 
 
 def test_each_pair_has_its_line_of_links(folder, files, capsys):

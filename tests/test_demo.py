@@ -92,7 +92,7 @@ def test_the_choice_of_layer_and_head_is_explained():
     assert "layer 1, mean over heads" in unmeasured
     assert "has not been measured" in unmeasured
     best = info(AlignmentChoice(layer=2, head=None, aer=31.25))
-    assert "because it aligns words best" in wording.describe_choice(best, 2, None)
+    assert "because its word links agree best" in wording.describe_choice(best, 2, None)
     assert "alignment error rate is 31.2 %" in wording.describe_choice(best, 2, None)
     other = wording.describe_choice(best, 0, 3)
     assert "Shown: **layer 0, head 3**" in other
@@ -100,8 +100,11 @@ def test_the_choice_of_layer_and_head_is_explained():
     by_agreement = wording.describe_choice(info(AlignmentChoice(layer=0)), 0, None)
     assert "links agree best" in by_agreement
     assert "error rate" not in by_agreement
-    taught = wording.describe_choice(info(AlignmentChoice(layer=1, head=0, step="input", taught=True, aer=3.1)), 1, 0)
-    assert "because it was taught which words belong together: its alignment error rate is 3.1 %" in taught
+    head = AlignmentChoice(layer=1, head=0, step="input", taught=True, aer=3.1, gold="everyday")
+    taught = wording.describe_choice(info(head), 1, 0)
+    assert (
+        "it was taught which words belong together: its alignment error rate on the pairs “everyday” is 3.1 %" in taught
+    )
     assert "the row of a word without a source is nearly empty" in taught
 
 

@@ -12,7 +12,7 @@ from seq2seq import Translator
 from seq2seq.cli import main
 from seq2seq.errors import UserError
 from seq2seq.translation.constrained import Constraints, Progress, constrained_search
-from seq2seq.translation.glossary import Glossary, read_glossary
+from seq2seq.translation.glossary import Glossary, read_glossary, stands_in
 
 BANK = "The bank was crowded near the river."
 
@@ -118,6 +118,33 @@ def test_a_phrase_that_is_broken_off_is_to_be_written_anew():
 def test_terms_are_whole_words_in_any_case_longest_first(sentence, terms):
     glossary = Glossary.of({"bank": "rive", "river bank": "berge"})
     assert [term for term, _ in glossary.wanted(sentence)] == terms
+
+
+def test_of_two_glossaries_the_second_one_decides():
+    both = Glossary.of({"Bank": "rive", "cat": "minou"}).updated(Glossary.of({"bank": "berge", "dog": "toutou"}))
+    assert dict(both.terms) == {"bank": "berge", "dog": "toutou", "cat": "minou"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "stands"),
+    [
+        ("rive", "Il arrive.", False),
+        ("rive", "La Rive !", True),
+        ("5 €", "Cela coûte 15 €.", False),
+        ("€", "Cela coûte 5€.", True),
+        ("C++", "J'aime C++, toi ?", True),
+    ],
+)
+def test_a_translation_stands_in_a_sentence_as_words_of_its_own(text, sentence, stands):
+    assert stands_in(text, sentence) is stands
+
+
+def test_more_terms_than_can_be_put_in_are_all_told(translator: Translator):
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    glossary = {word: f"{word}ette" for word in words}
+    (sentence,) = translator.translate(" ".join(words).capitalize() + ".", glossary=glossary).sentences
+    assert [term.source for term in sentence.terms] == words
+    assert [term.kept for term in sentence.terms[8:]] == [False, False]
 
 
 @pytest.mark.parametrize("translation", ["rive", "berge", "grande banque centrale"])

@@ -323,7 +323,7 @@ def test_the_script_links_every_pair_by_both_models(corpus, tmp_path, monkeypatc
     turned = [pair[::-1] for pair in TRAIN]
     engines = open_engine(forward, "torch"), open_engine(reverse, "torch")
     both = [list(force_texts(*each, clitics_apart=True)) for each in zip(engines, (TRAIN, turned), strict=True)]
-    there, back = choose_by_agreement(*both)
+    there, back = choose_by_agreement((engines[0].info, engines[1].info), *both)
     expected = [grow_diag_final_and(a.links(there), turn(b.links(back))) for a, b in zip(*both, strict=True)]
     assert [line.split("\t")[2] for line in lines] == list(map(write_links, expected))
     assert len(read_guide(str(output), TRAIN)) == len(TRAIN)

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from seq2seq.benchmark import load
-from seq2seq.benchmark.load import TITLES, Load, alone, row, run_load, texts
+from seq2seq.benchmark.load import TITLES, Load, alone, row, run_load, set_near_ties_apart, texts
 from seq2seq.benchmark.watch import Seen, watched
 
 SCRIPT = Path(__file__).parents[1] / "scripts/loadtest.py"
@@ -63,6 +63,20 @@ def test_an_answer_of_another_is_noticed(service):
     assert len(found.wrong) >= 35
     text, right, wrong = found.wrong[0]
     assert (text.upper(), wrong) == (right, "SENTENCE NUMBER 1.")
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong", "near_ties"),
+    [("UN. DEUX.", 0, 1), ("UN. DEUX!", 0, 1), ("UN. TROIS.", 1, 0), ("UN.", 1, 0), ("DEUX. UN.", 1, 0)],
+)
+def test_a_translation_that_is_as_probable_is_no_wrong_answer(service, found, wrong, near_ties):
+    first = {"score": -0.2, "alternatives": [{"text": "UN.", "score": -0.2}, {"text": "DEUX.", "score": -0.9}]}
+    options = [("DEUX.", -0.5), ("DEUX!", -0.50005), ("TROIS.", -0.51)]
+    second = {"score": -0.5, "alternatives": [{"text": text, "score": score} for text, score in options]}
+    service(lambda request: httpx.Response(200, json={"sentences": [first, second]}))
+    load = Load(1, wrong=[("one. two.", "UN. DEUX.", found)])
+    asyncio.run(set_near_ties_apart("http://service", load))
+    assert (len(load.wrong), load.near_ties) == (wrong, near_ties)
 
 
 def test_refusals_and_failures_are_no_answers(service):

@@ -119,7 +119,7 @@ def test_white_space_is_one_space_and_entities_are_characters():
         ("<i TRANSLATE='NO'>one</i> two", "TWO <i TRANSLATE='NO'>one</i>"),
         ("<i class=notranslate>one</i> two", "TWO <i class=notranslate>one</i>"),
         ("<i title='x translate=no'>one</i> two", "TWO <i title='TRANSLATE=NO X'>ONE</i>"),
-        ("<li translate=no>one<li>two", "<li translate=no>ONE<li>TWO"),
+        ("<li translate=no>one<li>two", "<li translate=no>one<li>TWO"),
         ("<a title='Next page'>»</a>", "<a title='PAGE NEXT'>»</a>"),
         ("a <b", "A <b"),
         ("one <![x[ two", "ONE <![x[ two"),
@@ -151,6 +151,24 @@ def test_tags_follow_their_words(source, expected):
     assert translated(source) == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<ul><li class='notranslate'>one<li>two three</ul>", "<ul><li class='notranslate'>one<li>THREE TWO</ul>"),
+        ("<p translate=no>one <b>two</b><p>three four", "<p translate=no>one <b>two</b><p>FOUR THREE"),
+        ("<p translate=no>one two<div>three four</div>", "<p translate=no>one two<div>FOUR THREE</div>"),
+        ("<div><p translate=no>one two</div>three four", "<div><p translate=no>one two</div>FOUR THREE"),
+        ("<tr><td translate=no>one<th>two three<tr><td>four", "<tr><td translate=no>one<th>THREE TWO<tr><td>FOUR"),
+        ("<dl><dt translate=no>one two<dd>three four</dl>", "<dl><dt translate=no>one two<dd>FOUR THREE</dl>"),
+        ("<li translate=no>a<ul><li>b</li></ul><li>one two", "<li translate=no>a<ul><li>b</li></ul><li>TWO ONE"),
+        ("<body translate=no><p>one two</p>three", "<body translate=no><p>one two</p>three"),
+        ("<li>one two<li>three four", "<li>TWO ONE<li>FOUR THREE"),
+    ],
+)  # fmt: skip
+def test_what_is_not_to_be_translated_may_leave_out_its_closing_tag(source, expected):
+    assert translated(source) == expected
+
+
 def test_attributes_are_read_one_by_one():
     found = attributes("""<a href = 'x y' title="A &amp; B" disabled data-x=1>""")
     assert [(each.name, each.value) for each in found] == [
@@ -165,7 +183,8 @@ def test_attributes_are_read_one_by_one():
     "source",
     ["<a " * 16_000, "<a/" * 16_000, '<a x="' * 10_000, "<!--" * 12_000, "<![" * 16_000,
      " " * 50_000 + "a" + " " * 50_000, "<b>a</b>" * 6_000, "</b>" * 12_000, "<script>" * 6_000,
-     "&" * 50_000, "<" * 50_000],
+     "&" * 50_000, "<" * 50_000, "<li translate=no>" * 3_000, "<p translate=no><b>" * 3_000,
+     "<p title='a'>" * 3_000],
 )  # fmt: skip
 def test_hostile_pages_take_no_longer_than_others(source):
     started = time.perf_counter()
@@ -327,3 +346,17 @@ def test_a_plan_of_a_page_has_the_sentences_of_its_runs_and_attributes():
     plan = plan_markup('<p title="One two.">Three. Four.</p>', planned)
     assert isinstance(plan, MarkupPlan)
     assert set(plan.sentences) == {"One two.", "Three.", "Four."}
+
+
+@pytest.mark.parametrize(
+    ("source", "size"),
+    [
+        ("<p>One. Two.</p>", 2),
+        ("<p>One.</p><p>One.</p><p>Two.</p>", 3),
+        ('<p title="One. Two. Three.">Four.</p>', 4),
+        ('<img alt="One."><img alt="One."><b title="Two.">One.</b>', 4),
+        ("<p>42</p>", 0),
+    ],
+)
+def test_every_sentence_of_a_page_counts_also_those_of_attributes(source, size):
+    assert plan_markup(source, planned).size == size

@@ -82,11 +82,26 @@ def test_other_paths_and_methods_are_refused_alike(client):
         ({"max_sentences": 1}, {"q": TEXT}, "sentences of a request: 2 is over the limit of 1"),
         ({"max_alternatives": 1}, {"q": "a", "alternatives": 2}, "alternatives: 2 is over the limit of 1"),
         ({"max_body": 1000}, {"q": "a" * 2000}, "bytes of a request: over the limit of 1,000"),
+        (
+            {"max_beam": 2},
+            {"q": "a", "alternatives": 2},
+            "n_best, which needs as wide a beam: 3 is over the limit of 2",
+        ),
+        (
+            {"max_sentences": 2},
+            {"q": "<i title='One. Two. Six.'>", "format": "html"},
+            "sentences of a request: 3 is over the limit of 2",
+        ),
     ],
 )
 def test_a_limit_is_a_413_that_names_it(limited, settings, body, message):
     answer = limited(**settings).post("/translate", json={"source": "en", "target": "fr", **body})
     assert (answer.status_code, answer.json()) == (413, {"error": message})
+
+
+def test_the_widest_beam_holds_for_the_models_own_too(limited, translator):
+    answer = limited(max_beam=1).post("/translate", json={"q": TEXT, "source": "en", "target": "fr"})
+    assert answer.json()["translatedText"] == translator.translate(TEXT, beam_size=1, attention=False).text
 
 
 def test_a_body_that_does_not_say_its_length_is_limited_too(limited):
@@ -125,6 +140,18 @@ def test_wrong_keys_cannot_be_tried_for_ever(limited):
     statuses = [client.post("/translate", json=body | {"api_key": f"wrong{n}"}).status_code for n in range(21)]
     assert statuses == [403] * 20 + [429]
     assert client.post("/translate", json=body | {"api_key": "the-right-key"}).status_code == 429
+
+
+def test_with_keys_requests_are_counted_by_key_and_those_without_by_address(limited):
+    client = limited(requests_per_minute=2, api_keys=["the-first-key", "the-second-key"])
+    body = {"q": "42", "source": "en", "target": "fr"}
+    for key in ("the-first-key", "the-second-key"):
+        assert [client.post("/translate", json=body | {"api_key": key}).status_code for _ in range(3)] == [
+            200,
+            200,
+            429,
+        ]
+    assert [client.post("/translate", json=body).status_code for _ in range(3)] == [403, 403, 429]
 
 
 def test_too_many_requests_are_a_429_that_says_when(limited):

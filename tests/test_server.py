@@ -84,12 +84,12 @@ def test_one_process_shows_the_demo_and_its_documentation(server):
 
 def test_the_service_answers_at_once_while_the_model_works(server):
     text = " ".join(f"Number {n} is the house of my brother." for n in range(300))
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=server[0]) as client:
         work = pool.submit(translate, server[0], text)
         seconds = []
         while not work.done():
             started = time.perf_counter()
-            assert httpx.get(f"{server[0]}/livez").status_code == 200
+            assert client.get("/livez").status_code == 200
             seconds.append(time.perf_counter() - started)
             time.sleep(0.02)
         assert work.result().status_code == 200

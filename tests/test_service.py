@@ -56,6 +56,15 @@ def test_a_text_into_its_own_language_stays(client):
     }
 
 
+@pytest.mark.parametrize("target", ["fr", "FR", "fr-FR"])
+def test_a_language_is_the_same_however_it_is_written(client, target):
+    french = "Où se trouve la gare, s'il vous plaît ?"
+    answer = client.post("/translate", json={"q": french, "source": "auto", "target": target}).json()
+    assert (answer["detectedLanguage"]["language"], answer["translatedText"]) == ("fr", french)
+    same = client.post("/translate", json={"q": french, "source": "FR", "target": target})
+    assert (same.status_code, same.json()) == (200, {"translatedText": french})
+
+
 def test_a_page_is_detected_by_what_it_says_and_translated_with_its_tags(client, translator):
     page = '<div class="the and of is are"><p>Où se trouve la <b>gare</b>, s\'il vous plaît ?</p></div>'
     answer = client.post("/translate", json={"q": page, "source": "auto", "target": "fr", "format": "html"}).json()
@@ -113,9 +122,17 @@ def test_what_the_service_says_of_itself(client):
 # Around the answers.
 
 
+def test_probes_may_ask_for_the_head_alone(client):
+    for path in ("/livez", "/readyz"):
+        answer = client.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
+    assert [client.head("/languages").status_code, client.options("/translate").status_code] == [405, 405]
+
+
 def test_every_answer_has_the_headers_that_bind_the_browser(client):
-    for path in ("/livez", "/nothing", "/docs"):
-        headers = client.get(path).headers
+    preflight = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+    answers = [client.get(path) for path in ("/livez", "/nothing", "/docs")]
+    for headers in (answer.headers for answer in [*answers, client.options("/translate", headers=preflight)]):
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
 

@@ -1,13 +1,17 @@
 """Our own API: scores, alternatives, links, attention, streams, pages, glossaries."""
 
+import asyncio
 import json
 import re
 import time
 
 import pytest
+from fastapi.testclient import TestClient
 
 from seq2seq import Translator
 from seq2seq.errors import UserError
+from seq2seq.service.app import create_app
+from seq2seq.service.settings import ServiceConfig
 
 TEXT = "The old man is reading a book. It is late."
 
@@ -64,16 +68,43 @@ def test_a_refusal_of_a_stream_has_a_status(limited):
 
 def test_a_stream_that_is_not_done_in_time_ends_with_an_error(limited, translator, monkeypatch):
     def slow(self, sentences, search):
-        time.sleep(0.2)
+        time.sleep(0.5)
         return real(self, sentences, search)
 
     real = Translator.translate_sentences
     monkeypatch.setattr(Translator, "translate_sentences", slow)
-    client = limited(deadline=0.5, batch_sentences=1)
+    client = limited(deadline=1.5, batch_sentences=1)
     answer = client.post("/v1/translate", json={"text": "One cat. " * 3 + "A dog. A bird. A cow.", "stream": True})
     assert answer.status_code == 200
     assert "event: error" in answer.text
-    assert "not done within 0.5 s" in answer.text
+    assert "not done within 1.5 s" in answer.text
+
+
+def test_a_stream_that_nobody_reads_is_given_up(limited, caplog):
+    app = limited(deadline=2).app
+    body = json.dumps({"text": "One cat. A dog. A bird.", "stream": True}).encode()
+
+    async def ask() -> int:
+        sent, asked = [], asyncio.Event()
+
+        async def receive():
+            if not asked.is_set():
+                asked.set()
+                return {"type": "http.request", "body": body}
+            return await asyncio.sleep(60)
+
+        async def send(message):
+            sent.append(message)
+            if message["type"] == "http.response.body":
+                await asyncio.sleep(60)  # the buffers are full
+
+        headers = [(b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/v1/translate", "headers": headers, "query_string": b""}
+        await asyncio.wait_for(app(scope, receive, send), 20)
+        return len(sent)
+
+    assert asyncio.run(ask()) >= 2
+    assert caplog.text == ""
 
 
 def test_attention_is_asked_for_few_texts_at_once(limited):
@@ -104,3 +135,19 @@ def test_a_glossary_of_the_service_is_for_all_requests(limited, tmp_path):
     assert ("minou" in cat, "berge" in bank) == (True, True)
     with pytest.raises(UserError, match=r"glossary missing.tsv does not exist"):
         limited(glossary="missing.tsv")
+
+
+def test_of_several_directions_each_has_its_own_glossary(translator, tmp_path):
+    (tmp_path / "terms.tsv").write_text("bank\trive\n", encoding="utf-8")
+    models, file = [translator, Translator.from_pretrained("fr-en")], str(tmp_path / "terms.tsv")
+    with pytest.raises(
+        UserError, match=r'of which direction\? As a table: glossary = { en-fr = "FILE", fr-en = "FILE" }'
+    ):
+        create_app(models, ServiceConfig(glossary=file))
+    with pytest.raises(UserError, match=r"glossary: 'en-de' is not one of the directions en-fr, fr-en"):
+        create_app(models, ServiceConfig(glossary={"en-de": file}))
+    with TestClient(create_app(models, ServiceConfig(glossary={"en-fr": file}))) as client:
+        there = client.post("/v1/translate", json={"text": "The bank is closed."}).json()
+        assert there["sentences"][0]["glossary"][0]["target"] == "rive"
+        back = client.post("/v1/translate", json={"text": "La bank est fermée.", "source": "fr", "target": "en"}).json()
+        assert back["sentences"][0]["glossary"] == []

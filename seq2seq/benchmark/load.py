@@ -2,10 +2,12 @@
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
+from typing import Any
 
 import httpx
 
@@ -13,6 +15,8 @@ from seq2seq.benchmark.watch import Seen
 
 LENGTHS = ((0.60, 1, 1), (0.25, 2, 4), (0.12, 5, 12), (0.03, 20, 40))  # share of texts, sentences from, to
 PATIENCE = 120.0  # seconds that a client waits for an answer
+EQUAL = 1e-4  # of scores, nats a piece: what the products of float32 differ by with the batch, and more
+N_BEST = 5  # translations of a sentence among which an equal one is looked for
 MEGABYTE = 2**20
 
 
@@ -26,7 +30,8 @@ class Load:
     sentences: int = 0
     refused: int = 0  # 503 and 429, with a time to come back
     failed: int = 0  # anything else that is no answer
-    wrong: list[tuple[str, str, str]] = field(default_factory=list)  # sentence, expected, found
+    wrong: list[tuple[str, str, str]] = field(default_factory=list)  # text, expected, found
+    near_ties: int = 0  # answers that are another translation than expected, but one that is as probable
 
     def percentile(self, percent: int) -> float:
         """Seconds within which so many percent of the answers came."""
@@ -123,6 +128,30 @@ async def _ask_and_note(
         found = answer.json()["translatedText"]
         if found != " ".join(expected[part] for part in parts):
             load.wrong.append((" ".join(parts), " ".join(expected[part] for part in parts), found))
+
+
+async def set_near_ties_apart(url: str, load: Load, direction: tuple[str, str] = ("en", "fr")) -> None:
+    """Of what is wrong: where two translations are as probable, float32 decides by the batch."""
+    source, target = direction
+    wrong, load.wrong = load.wrong, []
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
+        for text, expected, found in wrong:
+            asked = {"text": text, "source": source, "target": target, "n_best": N_BEST}
+            answer = await client.post("/v1/translate", json=asked)
+            if _is_of_equals(answer.raise_for_status().json()["sentences"], found):
+                load.near_ties += 1
+            else:
+                load.wrong.append((text, expected, found))
+
+
+def _is_of_equals(sentences: Sequence[Mapping[str, Any]], found: str) -> bool:
+    """Whether a text consists of a translation of each sentence that is as probable as the best one."""
+    options = [
+        [one["text"] for one in sentence["alternatives"] if one["score"] >= sentence["score"] - EQUAL]
+        for sentence in sentences
+    ]
+    pattern = " ".join(f"(?:{'|'.join(map(re.escape, texts))})" for texts in options)
+    return re.fullmatch(pattern, found) is not None
 
 
 def row(load: Load, seen: Seen) -> list[str]:

@@ -36,7 +36,7 @@ def add_align(commands: Any) -> None:
     model_option(parser)
     parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="words separated by spaces")
     parser.add_argument("--target", type=Path, required=True, metavar="FILE", help="their translations, line by line")
-    parser.add_argument("--reverse", metavar="M", help="a model of the other direction, whose links are joined in")
+    parser.add_argument("--reverse", metavar="M", help="a model of the other direction, that is read as well")
     parser.add_argument(
         "--symmetrise",
         choices=list(SYMMETRISE),

@@ -39,7 +39,7 @@ def model_option(parser: argparse.ArgumentParser) -> None:
 
 
 def engine_option(parser: argparse.ArgumentParser) -> None:
-    """--engine, --precision and --ensemble."""
+    """--engine, --precision, --ensemble and --rerank."""
     parser.add_argument("--engine", default="torch", metavar="E", help="torch (default) or ctranslate2, the faster")
     parser.add_argument(
         "--precision", metavar="P", help="float32 (default), bfloat16 with torch, int8 with ctranslate2"
@@ -51,13 +51,20 @@ def engine_option(parser: argparse.ArgumentParser) -> None:
         metavar="M",
         help="one more model, whose probabilities are averaged with --model's; give it again for another",
     )
+    parser.add_argument(
+        "--rerank",
+        metavar="M",
+        help="a model of the other direction, as fr-en: it has a say in which translation is the best",
+    )
 
 
 def open_translator(options: argparse.Namespace) -> "Translator":
-    """The translator that --model, --engine, --precision and --ensemble ask for."""
+    """The translator that --model, --engine, --precision, --ensemble and --rerank ask for."""
     from seq2seq.translation.translator import Translator
 
-    return Translator.from_pretrained(options.model, options.engine, options.precision, options.ensemble)
+    return Translator.from_pretrained(
+        options.model, options.engine, options.precision, options.ensemble, options.rerank
+    )
 
 
 def search_options(parser: argparse.ArgumentParser) -> None:

@@ -102,6 +102,7 @@ def evaluate(options: argparse.Namespace) -> None:
     baseline = _baseline(options.baseline, test, translator, options.engine, options.precision)
     seen = _words_seen(test) if options.breakdown else {}
     more = f" and {len(options.ensemble)} more" if options.ensemble else ""
+    more += f", reranked by {options.rerank}" if options.rerank else ""
     output = _translate_all(translator, (options.model or "en-fr, bundled") + more, test, options)
     if isinstance(baseline, Translator):
         baseline = _translate_all(baseline, options.baseline, test, options)

@@ -12,12 +12,14 @@ LANGUAGES = {"de": "German", "en": "English", "es": "Spanish", "fr": "French", "
 
 HOW_TO_READ = """\
 Every word of the translation is written by a decoder that looks at the source while it writes. In each of its layers,
-each head compares a query q of the word to come with a key k of every source word and turns the likeness into weights:
+each head compares a query q of the place that it writes with a key k of every source word and turns the likeness into
+weights:
 
     A = softmax(Q K^T / sqrt(d_head))
 
 - **Rows** are the words of the translation, **columns** the words of the source. A row says where the decoder looked
-  while it wrote that word; the darker the cell, the larger the weight.
+  while it wrote that word, or (the line by the map says so) when it had just read it; the darker the cell, the larger
+  the weight.
 - The model reads subword **pieces**, not words. For words, the weights of the pieces of a source word are added and
   those of the pieces of a target word averaged.
 - Over all source pieces and `</s>` a row sums to 1. Without `</s>` on show it sums to less, by what `</s>` drew.
@@ -27,7 +29,8 @@ each head compares a query q of the word to come with a key k of every source wo
 
 ABOUT_END = (
     "`</s>` marks the end of a sentence. The weights of a head always sum to 1, so a head that has nothing to look up "
-    "for a word must put its weight somewhere: it parks it on `</s>`, which carries no meaning."
+    "for a word must put its weight somewhere: it parks it on `</s>`. A head that was taught to align does so for "
+    "a word that comes from nowhere."
 )
 
 
@@ -81,12 +84,11 @@ def describe_choice(info: ModelInfo, layer: int, head: int | None) -> str:
         return f"{shown}. Which layer of this model aligns best has not been measured; the page starts in the middle."
     if best.taught:
         why = "it was taught which words belong together"
-    elif best.aer is None:
-        why = "its word links agree best with those of the layers beside it"
     else:
-        why = "it aligns words best"
+        why = "its word links agree best with those of a model of the other direction"
     if best.aer is not None:
-        why += f": its alignment error rate is {best.aer:.1f} %"
+        where = "" if best.gold is None else f" on the pairs “{best.gold}”"
+        why += f": its alignment error rate{where} is {best.aer:.1f} %"
     if best.taught:
         why += "; the row of a word without a source is nearly empty"
     if (layer, head) == (best.layer, best.head):

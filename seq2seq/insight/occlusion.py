@@ -81,7 +81,7 @@ class Agreement:
             (weights, effects)
             for one, other in zip(attention, lost, strict=True)
             for weights, effects in zip(one, other, strict=True)
-            if len(weights) > 1
+            if len(weights) > 1 and weights.any()  # a mark that shares the piece of a word has no weights of its own
         ]
         correlations = [spearman(weights, effects) for weights, effects in pairs]
         same = [weights.argmax() == effects.argmax() for weights, effects in pairs]

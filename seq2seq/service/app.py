@@ -56,23 +56,25 @@ def create_app(
         _add_plain_page(app)
     app.add_middleware(BodyLimit, limit=config.max_body)
     app.add_middleware(Failures)
-    app.add_middleware(SecurityHeaders)
     app.add_middleware(  # also for no origin: without it the demo, where it is mounted, would let in all
         CORSMiddleware,
         allow_origins=config.allow_origins,
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type"],
     )
+    app.add_middleware(SecurityHeaders)
     app.add_middleware(Timed, metrics=metrics)
     return app
 
 
 def _add_probes(app: FastAPI, doors: Doors) -> None:
+    @app.head("/livez", include_in_schema=False)
     @app.get("/livez", tags=["probes"])
     async def livez() -> dict[str, str]:
         """The process answers."""
         return {"status": "ok"}
 
+    @app.head("/readyz", include_in_schema=False)
     @app.get("/readyz", tags=["probes"])
     async def readyz() -> JSONResponse:
         """Every model has just translated a sentence."""
@@ -95,7 +97,7 @@ def _refuse_other_methods(app: FastAPI) -> None:
         raise Refusal(405, "Method Not Allowed")
 
     for path, operations in app.openapi()["paths"].items():
-        others = {"GET", "POST", "PUT", "PATCH", "DELETE"} - set(map(str.upper, operations))
+        others = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} - set(map(str.upper, operations))
         app.add_api_route(path, refuse, methods=sorted(others), include_in_schema=False)
 
 

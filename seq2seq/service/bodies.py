@@ -1,6 +1,7 @@
 """Bodies of requests: JSON, or a form, into what a door takes; faults in one line."""
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, TypeVar
@@ -17,11 +18,12 @@ from seq2seq.service.refusal import Refusal, invalid
 from seq2seq.service.shelf import KINDS
 
 Body = TypeVar("Body", bound="Asked")
-Language = Annotated[str, StringConstraints(max_length=20)]
+Short = Annotated[str, StringConstraints(max_length=20)]
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 UNREADABLE = "the form cannot be read: send multipart/form-data in UTF-8"
 MOST_FIELDS = 1_000
 BOM = b"\xef\xbb\xbf"
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it would quote what was sent
 MOST_TEXTS = 10_000  # beyond which a list is not even looked at; the service's own limit is lower
 
 
@@ -54,9 +56,9 @@ class TranslateBody(Asked):
     """As LibreTranslate has it."""
 
     q: Texts = Field(description="text, or texts, to translate", examples=["Good morning!"])
-    source: Annotated[Language, _or_default("auto")] = Field("auto", description="language of the text, or auto")
-    target: Language = Field(description="language to translate into", examples=["fr"])
-    format: Annotated[str, _or_default("text")] = Field("text", description="text or html")
+    source: Annotated[Short, _or_default("auto")] = Field("auto", description="language of the text, or auto")
+    target: Short = Field(description="language to translate into", examples=["fr"])
+    format: Annotated[Short, _or_default("text")] = Field("text", description="text or html")
     alternatives: Annotated[int, _or_default(0)] = Field(0, ge=0, description="how many more translations of each text")
 
 
@@ -71,8 +73,8 @@ class AttentionBody(Asked):
 
     model_config = ConfigDict(extra="forbid")
     text: Texts = Field(description="text, or texts, to translate", examples=["Good morning!"])
-    source: Language = Field("en", description="language of the text")
-    target: Language = Field("fr", description="language to translate into")
+    source: Short = Field("en", description="language of the text")
+    target: Short = Field("fr", description="language to translate into")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept; 1 is greedy")
     glossary: dict[str, str] = Field(
         {}, max_length=100, description="words, and how they are to be translated", examples=[{"bank": "rive"}]
@@ -82,7 +84,7 @@ class AttentionBody(Asked):
 class V1Body(AttentionBody):
     """What /v1/translate takes."""
 
-    format: str = Field("text", description="text or html")
+    format: Short = Field("text", description="text or html")
     n_best: int = Field(1, ge=1, description="translations of each sentence")
     confidence: bool = Field(False, description="say how sure to be of every sentence and word")
     stream: bool = Field(False, description="answer sentence by sentence, as server-sent events")
@@ -91,8 +93,8 @@ class V1Body(AttentionBody):
 class FileBody(Asked):
     """As LibreTranslate has it, beside the file."""
 
-    source: Language = Field("auto", description="language of the file, or auto")
-    target: Language = Field(description="language to translate into", examples=["fr"])
+    source: Short = Field("auto", description="language of the file, or auto")
+    target: Short = Field(description="language to translate into", examples=["fr"])
 
 
 async def read_body(request: Request, kind: type[Body], seconds: float) -> Body:

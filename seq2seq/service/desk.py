@@ -11,15 +11,29 @@ from seq2seq.errors import UserError
 from seq2seq.service.batcher import Batcher, OverloadedError
 from seq2seq.service.refusal import Refusal, invalid, later, too_much
 from seq2seq.service.settings import ServiceConfig
-from seq2seq.translation.glossary import read_glossary
+from seq2seq.translation.glossary import Glossary, read_glossary
 from seq2seq.translation.markup import MarkupPlan
 from seq2seq.translation.plan import Plan
 from seq2seq.translation.result import SentenceTranslation, Translation
-from seq2seq.translation.translator import Search, Terms, Translator
+from seq2seq.translation.translator import Search, Translator
 
 Result = TypeVar("Result")
 PROBE = "The sun is shining."
 FRESH = 5.0  # seconds for which a translation that succeeded says that the models are ready
+
+
+def read_glossaries(config: ServiceConfig, directions: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Glossary]:
+    """The glossary of each direction that has one."""
+    named, names = config.glossary, ["-".join(direction) for direction in directions]
+    if isinstance(named, str):
+        if named and len(names) > 1:
+            table = ", ".join(f'{name} = "FILE"' for name in names)
+            raise UserError(f"glossary {named}: of which direction? As a table: glossary = {{ {table} }}")
+        named = dict.fromkeys(names, named) if named else {}
+    if unknown := [name for name in named if name not in names]:
+        raise UserError(f"glossary: {unknown[0]!r} is not one of the directions {', '.join(names)}")
+    read = {name: glossary for name, path in named.items() if (glossary := read_glossary(Path(path)))}
+    return {direction: read[name] for direction, name in zip(directions, names, strict=True) if name in read}
 
 
 def busy(full: OverloadedError) -> Refusal:
@@ -32,7 +46,7 @@ class Desk:
 
     def __init__(self, translators: Sequence[Translator], config: ServiceConfig) -> None:
         self.config = config
-        self._glossary = read_glossary(Path(config.glossary)) if config.glossary else None
+        self._glossaries = read_glossaries(config, [(one.info.source, one.info.target) for one in translators])
         self.batchers = {
             (one.info.source, one.info.target): Batcher(
                 one, config.gather, config.batch_sentences, config.queue_sentences
@@ -55,15 +69,16 @@ class Desk:
         return list(dict.fromkeys([*self.sources, *(target for _, target in self.batchers)]))
 
     def batcher(self, source: str, target: str) -> Batcher:
-        """The queue of a direction; `EN` and `en-GB` are `en`."""
-        source, target = self._known(source), self._known(target)
+        """The queue of a direction."""
+        source, target = self.known(source), self.known(target)
         if source not in self.sources:
             raise invalid(f"source {source!r} is not one of {', '.join(self.sources)}")
         if (source, target) not in self.batchers:
             raise invalid(f"target {target!r} is not one of {', '.join(self.targets(source))} from {source}")
         return self.batchers[source, target]
 
-    def _known(self, code: str) -> str:
+    def known(self, code: str) -> str:
+        """A language as it is called here: `EN` and `en-GB` are `en`."""
         return code if code in self.languages else code.lower().partition("-")[0]
 
     def check_texts(self, texts: Sequence[str]) -> None:
@@ -86,16 +101,18 @@ class Desk:
         confidence: bool = False,
     ) -> Search:
         """Checked settings; a beam that is too small for so many translations is widened."""
-        config = self.config
+        config, info = self.config, batcher.translator.info
         if beam_size is not None and beam_size > config.max_beam:
             raise too_much("beam_size", beam_size, config.max_beam)
         if n_best - 1 > config.max_alternatives:
             raise too_much("alternatives", n_best - 1, config.max_alternatives)
-        beam = max(beam_size or batcher.translator.info.decode.beam_size, n_best)
-        terms: Terms = self._glossary
-        if glossary:
-            terms = dict(self._glossary.terms if self._glossary else ()) | dict(glossary)
+        if n_best > config.max_beam:
+            raise too_much("n_best, which needs as wide a beam", n_best, config.max_beam)
+        beam = max(beam_size or min(info.decode.beam_size, config.max_beam), n_best)
+        terms = self._glossaries.get((info.source, info.target))
         try:
+            if own := Glossary.of(glossary or None):
+                terms = terms.updated(own) if terms else own
             return batcher.translator.search(
                 beam, n_best, format=format, attention=attention, glossary=terms, confidence=confidence
             )
@@ -121,9 +138,10 @@ class Desk:
         search: Search,
         told: Callable[[Translation], Result],
         format: str = "text",
+        end: float | None = None,
     ) -> list[Result]:
         """What is told of the translations of all texts, within the deadline. Telling, too, is off the event loop."""
-        async with self._until(self._deadline()):
+        async with self._until(end or self.deadline()):
             return await self._translate(batcher, await self.plan(batcher, texts, format), search, told)
 
     async def _translate(
@@ -143,7 +161,7 @@ class Desk:
         """As translate, of texts of one sentence each, and not of many: a map is large."""
         if len(texts) > self.config.max_maps:
             raise too_much("texts whose attention is asked", len(texts), self.config.max_maps)
-        async with self._until(self._deadline()):
+        async with self._until(self.deadline()):
             plans = await self.plan(batcher, texts)
             for plan in plans:
                 if plan.size != 1:
@@ -152,7 +170,7 @@ class Desk:
 
     async def stream(self, batcher: Batcher, text: str, search: Search) -> AsyncGenerator[str | SentenceTranslation]:
         """Parts of a translation as they are done, all within the deadline."""
-        end = self._deadline()
+        end = self.deadline()
         async with self._until(end):
             (plan,) = await self.plan(batcher, [text])
         assert isinstance(plan, Plan)  # of plain text
@@ -164,7 +182,8 @@ class Desk:
                     return
                 yield part
 
-    def _deadline(self) -> float:
+    def deadline(self) -> float:
+        """When a request that comes now is given up, by the loop's clock."""
         return asyncio.get_running_loop().time() + self.config.deadline
 
     @asynccontextmanager

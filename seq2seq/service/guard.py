@@ -153,11 +153,13 @@ class Gate:
         """Refuse a request without a key where one is needed, and one too many."""
         key = key or _bearer(request)
         address = request.client.host if request.client else "unknown"
+        keyed = bool(self.config.api_keys and key)
+        if self.config.requests_per_minute and not keyed:
+            self._count(f"address {address}", self.config.requests_per_minute, "requests")
         if self.config.api_keys:
             self._check_key(key, f"wrong from {address}")
-        if self.config.requests_per_minute:
-            caller = f"key {key}" if self.config.api_keys else f"address {address}"
-            self._count(caller, self.config.requests_per_minute, "requests")
+        if self.config.requests_per_minute and keyed:
+            self._count(f"key {key}", self.config.requests_per_minute, "requests")
 
     def _check_key(self, key: str | None, caller: str) -> None:
         """Refuse a wrong key, and after too many of them also a right one, so that nothing is learned."""

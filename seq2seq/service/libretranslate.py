@@ -40,7 +40,7 @@ def _add_texts(router: APIRouter, doors: Doors) -> None:
         texts = [body.q] if isinstance(body.q, str) else body.q
         desk.check_texts(texts)
         if body.format not in FORMATS:
-            raise invalid(f"format {body.format[:50]!r} is not one of {', '.join(FORMATS)}")
+            raise invalid(f"format {body.format!r} is not one of {', '.join(FORMATS)}")
         return JSONResponse(_answer(body, *await _translated(doors, request, body, texts)))
 
     @router.post("/detect", openapi_extra=documented(DetectBody, [{"confidence": 99.8, "language": "fr"}]))
@@ -76,7 +76,8 @@ def _add_files(router: APIRouter, doors: Doors) -> None:
         if doors.shelf is None:
             raise Refusal(403, "this service takes no files")
         path = await asyncio.to_thread(doors.shelf.find, name)
-        return FileResponse(path, media_type="application/octet-stream", filename=f"translated{path.suffix}")
+        name, headers = f"translated{path.suffix}", {"Cache-Control": "no-store"}
+        return FileResponse(path, media_type="application/octet-stream", filename=name, headers=headers)
 
 
 def _add_facts(router: APIRouter, doors: Doors) -> None:
@@ -120,6 +121,8 @@ async def _translated(
     doors: Doors, request: Request, body: TranslateBody, texts: list[str]
 ) -> tuple[list[Told], list[dict[str, Any]]]:
     """Translations, and the languages where they were to be detected, while the client is there."""
+    known = doors.desk.known
+    body = body.model_copy(update={"source": known(body.source), "target": known(body.target)})
     found = await asyncio.to_thread(_detected, doors.desk, body, texts) if body.source == "auto" else []
     sources = [each["language"] for each in found] or [body.source] * len(texts)
     return await doors.while_there(request, _translate(doors, body, texts, sources)), found
@@ -140,6 +143,7 @@ def _detected(desk: Desk, body: TranslateBody, texts: Sequence[str]) -> list[dic
 async def _translate(doors: Doors, body: TranslateBody, texts: list[str], sources: list[str]) -> list[Told]:
     """Each text from its own language; a text in the target language stays as it is."""
     desk = doors.desk
+    end = desk.deadline()
     results: dict[int, Told] = {}
     for source in dict.fromkeys(sources):
         rows = [row for row, own in enumerate(sources) if own == source]
@@ -149,7 +153,7 @@ async def _translate(doors: Doors, body: TranslateBody, texts: list[str], source
         batcher = desk.batcher(source, body.target)
         search = desk.search(batcher, None, body.alternatives + 1, attention=False, format=body.format)
         told = partial(_told, count=body.alternatives)
-        done = await desk.translate(batcher, [texts[row] for row in rows], search, told, body.format)
+        done = await desk.translate(batcher, [texts[row] for row in rows], search, told, body.format, end)
         results |= dict(zip(rows, done, strict=True))
     return [results[row] for row in range(len(texts))]
 

@@ -1,6 +1,5 @@
 """The process, or processes, around the application: settings, models, uvicorn."""
 
-import logging
 import os
 import signal
 import socket
@@ -18,8 +17,8 @@ from fastapi import FastAPI
 from seq2seq.config import Section, read_toml, validate
 from seq2seq.errors import UserError
 from seq2seq.service.app import create_app
+from seq2seq.service.desk import read_glossaries
 from seq2seq.service.settings import ServiceConfig
-from seq2seq.translation.glossary import read_glossary
 from seq2seq.translation.translator import Translator
 
 Mount = Callable[[FastAPI, Translator], Callable[[], None]]  # adds a page; returns what ends its sessions
@@ -64,13 +63,12 @@ def load_config(path: Path | None) -> ServiceConfig:
 
 def load(served: Served) -> list[Translator]:
     """The models, one for each direction; what else the settings name is looked at, too."""
-    if served.config.glossary:
-        read_glossary(Path(served.config.glossary))
     translators = [Translator.from_pretrained(name, served.engine, served.precision) for name in served.models]
     directions = [(one.info.source, one.info.target) for one in translators]
     for direction in directions:
         if directions.count(direction) > 1:
             raise UserError(f"two models translate {'-'.join(direction)}: name one for each direction")
+    read_glossaries(served.config, directions)
     return translators
 
 
@@ -94,7 +92,6 @@ def run(served: Served, host: str, port: int, workers: int, mount: Mount | None 
     if workers < 1:
         raise UserError(f"--workers {workers} is not 1 or more")
     _check_port(host, port)
-    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it would quote what was sent
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))  # uvicorn raises the signal again when it is done
     with ExitStack() as stack:
         if served.config.files:

@@ -32,5 +32,7 @@ class ServiceConfig(Section):
     allow_origins: list[Origin] = Field(
         [], description="web pages of other origins that may ask, as https://example.org"
     )
-    glossary: str = Field("", description="file of words and how they are translated, for all requests")
+    glossary: str | dict[str, str] = Field(
+        "", description='file of words and how they are translated; of one direction among several: { en-fr = "FILE" }'
+    )
     files: bool = Field(False, description="whether files are taken for translation")

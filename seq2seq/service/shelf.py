@@ -26,6 +26,7 @@ class Shelf:
 
     def put(self, content: str, ending: str) -> str:
         """Keep a file; returns its name."""
+        self.check_room()  # again: others were translated meanwhile
         name = secrets.token_hex(16) + ending
         (self.folder / name).write_text(content, encoding="utf-8", newline="")
         return name

@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from sse_starlette import EventSourceResponse
-from sse_starlette.sse import AppStatus
+from sse_starlette.sse import AppStatus, SendTimeoutError
+from starlette.types import Receive, Scope, Send
 
 from seq2seq.service.batcher import Batcher
 from seq2seq.service.bodies import AttentionBody, V1Body
@@ -82,7 +83,7 @@ def v1(doors: Doors) -> APIRouter:
                 raise invalid("stream takes one text, no list and no page")
             events = _events(doors, batcher, body.text, search)
             first = await doors.while_there(request, anext(events))  # a refusal still has a status of its own
-            return EventSourceResponse(_with_first(first, events))
+            return _Stream(_with_first(first, events), send_timeout=desk.config.deadline)
         work = desk.translate(batcher, texts, search, _translation, body.format)
         answers = await doors.while_there(request, work)
         return await asyncio.to_thread(JSONResponse, answers[0] if isinstance(body.text, str) else answers)
@@ -135,6 +136,15 @@ def _attention(result: Translation) -> dict[str, Any]:
         "target_tokens": sentence.target_tokens,
         "weights": sentence.attention.round(6).tolist(),
     }
+
+
+class _Stream(EventSourceResponse):
+    """Events for as long as somebody reads them: who has not taken one within `send_timeout` counts as gone."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them."""
+        with suppress(SendTimeoutError):
+            await super().__call__(scope, receive, send)
 
 
 async def _events(doors: Doors, batcher: Batcher, text: str, search: Search) -> AsyncGenerator[Event]:

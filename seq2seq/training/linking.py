@@ -69,7 +69,8 @@ def _write(output: Path, pairs: Sequence[Pair], links: Iterator[LinkSet]) -> int
 
 def _forced(engines: tuple[Engine, Engine], pairs: Sequence[Pair], rule: str) -> Iterator[LinkSet]:
     """Links of every pair from a forced pass of each of two models, joined by a rule."""
-    chosen = choose_by_agreement(*force_both(engines, pairs[:: -(-len(pairs) // JUDGED)], clitics_apart=True))
+    judged = force_both(engines, pairs[:: -(-len(pairs) // JUDGED)], clitics_apart=True)
+    chosen = choose_by_agreement((engines[0].info, engines[1].info), *judged)
     for choice, direction in zip(chosen, ("forward", "reverse"), strict=True):
         say(f"{direction} model: {choice.said()}")
     for start in tqdm(range(0, len(pairs), CHUNK), unit="part"):

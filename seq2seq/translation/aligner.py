@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from seq2seq.folder import AlignmentChoice
+from seq2seq.folder import AlignmentChoice, ModelInfo
 from seq2seq.translation import alignment
 from seq2seq.translation.alignment import Link, Words
 from seq2seq.translation.engine import Engine
@@ -79,15 +79,15 @@ def force_both(
 
 
 def choose_by_agreement(
-    forward: Sequence[Forced], backward: Sequence[Forced]
+    infos: tuple[ModelInfo, ModelInfo], forward: Sequence[Forced], backward: Sequence[Forced]
 ) -> tuple[AlignmentChoice, AlignmentChoice]:
     """Layer, head (or mean) and step of each direction whose links agree best over pairs that both were forced through.
 
     Without gold, as Chen et al. (2020, section 4) choose a layer; single heads may align better than the mean of all.
     """
     ours, theirs = (
-        {choice: [one.links(choice) for one in direction] for choice in _choices(direction[0])}
-        for direction in (forward, backward)
+        {choice: [one.links(choice) for one in direction] for choice in _choices(info)}
+        for info, direction in zip(infos, (forward, backward), strict=True)
     )
 
     def agreement(pair: tuple[AlignmentChoice, AlignmentChoice]) -> float:
@@ -98,10 +98,9 @@ def choose_by_agreement(
     return max(itertools.product(ours, theirs), key=agreement)
 
 
-def _choices(forced: Forced) -> list[AlignmentChoice]:
-    layers, heads = forced.attention.shape[:2]
-    every = itertools.product(range(layers), (None, *range(heads)), STEPS)
-    return [AlignmentChoice(layer=layer, head=head, step=step) for layer, head, step in every]
+def _choices(info: ModelInfo) -> list[AlignmentChoice]:
+    every = itertools.product(range(info.model.decoder_layers), (None, *range(info.model.heads)), STEPS)
+    return [info.alignment_at(layer, head, step) for layer, head, step in every]
 
 
 Side = list[tuple[list[int], Words]]  # token ids without `</s>`, and which of them make up each word

@@ -78,12 +78,20 @@ class Engine(ABC):
 
 
 def open_engine(
-    name: str | Path | None, engine: str, precision: str | None = None, ensemble: Sequence[str | Path] = ()
+    name: str | Path | None,
+    engine: str,
+    precision: str | None = None,
+    ensemble: Sequence[str | Path] = (),
+    rerank: str | Path | None = None,
 ) -> Engine:
     """The model of a folder, a bundled name or a hub id, in one of the engines; with `ensemble`, it and more models.
 
-    Without a precision, float32, or that of an exported model.
+    Without a precision, float32, or that of an exported model. `rerank` is a model of the other direction.
     """
+    if rerank is not None:
+        from seq2seq.translation.reranking import Reranked
+
+        return Reranked(open_engine(name, engine, precision, ensemble), open_engine(rerank, engine))
     if engine not in PRECISIONS:
         raise UserError(f"engine {engine!r} is not one of {', '.join(PRECISIONS)}")
     if precision not in (None, *PRECISIONS[engine]):

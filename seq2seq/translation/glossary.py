@@ -17,7 +17,7 @@ from seq2seq.translation.sentences import tidy
 
 MOST_TERMS = 1_000
 LONGEST = 100  # characters of a term, and of its translation
-MOST_IN_A_SENTENCE = 8
+MOST_IN_A_SENTENCE = 8  # are put in, in order; further ones are found, and kept only if the model has them
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,35 @@ class Glossary:
                 _check(text)
         return cls(tuple((tidy(term), tidy(translation)) for term, translation in terms.items())) if terms else None
 
+    def updated(self, other: "Glossary") -> "Glossary":
+        """The terms of both; where both have one, the other's."""
+        theirs = {term.casefold() for term, _ in other.terms}
+        return Glossary((*other.terms, *(pair for pair in self.terms if pair[0].casefold() not in theirs)))
+
     @cached_property
     def _pattern(self) -> "re.Pattern[str]":
         longest_first = sorted((term for term, _ in self.terms), key=len, reverse=True)
-        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE)
+        return re.compile("|".join(map(_as_words, longest_first)), re.IGNORECASE)
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[str, str]]:
         return {term.casefold(): (term, translation) for term, translation in self.terms}
 
     def wanted(self, sentence: str) -> list[tuple[str, str]]:
-        """The terms that stand in a sentence, with their translations, each once; the first few if they are many."""
+        """The terms that stand in a sentence, with their translations, each once, in order."""
         found = (self._by_name.get(match.group().casefold()) for match in self._pattern.finditer(sentence))
-        return list(dict.fromkeys(term for term in found if term))[:MOST_IN_A_SENTENCE]
+        return list(dict.fromkeys(term for term in found if term))
+
+
+def stands_in(text: str, sentence: str) -> bool:
+    """Whether a text stands in a sentence, whatever its case, and not within a longer word."""
+    return re.search(_as_words(text), sentence, re.IGNORECASE) is not None
+
+
+def _as_words(text: str) -> str:
+    """A pattern that finds a text, but not where letters go on at its ends."""
+    before, after = (r"(?<!\w)", r"(?!\w)")
+    return before * (text[0].isalnum()) + re.escape(text) + after * (text[-1].isalnum())
 
 
 def _check(text: Any) -> None:

@@ -22,6 +22,9 @@ INLINE = frozenset(_INLINE.split())
 POINTS = frozenset(("img", "wbr", ""))  # what takes a place in a line; "" is a comment
 NOTES = frozenset(("sub", "sup"))
 ATOMS = frozenset(("code", "kbd", "samp"))  # kept as they are, as words of a sentence
+_TERMS, _OPTIONS = ("dt", "dd"), ("option", "optgroup")
+_CELLS, _ROWS = ("td", "th", "tr", "tbody", "tfoot"), ("tr", "tbody", "tfoot")
+LIKE = {"dt": _TERMS, "dd": _TERMS, "td": _CELLS, "th": _CELLS, "tr": _ROWS, "option": _OPTIONS}  # what ends each
 OPAQUE = frozenset(["iframe", "math", "noscript", "object", "pre", "script", "style", "svg", "template", "textarea"])
 SPOKEN = ("title", "alt", "placeholder", "aria-label")  # attributes that people read
 MOST_NESTED = 100  # elements inside each other
@@ -61,7 +64,9 @@ def cut(source: str) -> list[Part]:
     run, index = Run(), 0
     while index < len(tokens):
         token = tokens[index]
-        end = ends.get(index, index) if token.kind == "open" and (_is_kept(token) or _is_note(tokens, index)) else index
+        end = index
+        if token.kind == "open" and (_is_kept(token) or _is_note(tokens, index)):
+            end = ends[index] if index in ends else _omitted_end(tokens, ends, index)
         raw = "".join(each.raw for each in tokens[index : end + 1])
         if end > index and not _is_note(tokens, index) and (token.name in ATOMS or token.name in INLINE):
             _add_atom(run, raw)
@@ -94,6 +99,29 @@ def _ends(tokens: Sequence[Token]) -> dict[int, int]:
         elif token.kind == "close" and open_tags.get(token.name):
             found[open_tags[token.name].pop()] = index
     return found
+
+
+def _omitted_end(tokens: Sequence[Token], ends: Mapping[int, int], start: int) -> int:
+    """Where an element ends that has no closing tag: before the next of its like, or with what it is in.
+
+    Only what says that it is not to be translated is followed so far: HTML leaves out the end of `li`, `p`, `td`...
+    """
+    if not _says_no(tokens[start].raw):
+        return start
+    name, index = tokens[start].name, start + 1
+    while index < len(tokens):
+        token = tokens[index]
+        if token.kind == "close" or (token.kind == "open" and _ends_before(name, token.name)):
+            break
+        index = ends.get(index, index) + 1 if token.kind == "open" else index + 1
+    return index - 1
+
+
+def _ends_before(name: str, other: str) -> bool:
+    """Whether an element whose closing tag is left out ends where another begins."""
+    if name == "p":
+        return other not in INLINE and other not in POINTS
+    return other in LIKE.get(name, (name,))
 
 
 def _is_kept(token: Token) -> bool:
@@ -184,7 +212,8 @@ class MarkupPlan:
 
     text: str
     parts: list[Part]
-    plans: dict[str, Plan]  # of each run's text, and of each attribute that people read
+    texts: list[str]  # of every run, and of every attribute that people read
+    plans: dict[str, Plan]  # of each of them
 
     @property
     def sentences(self) -> list[str]:
@@ -194,8 +223,8 @@ class MarkupPlan:
     @property
     def size(self) -> int:
         """How many parts are translated, equal ones counted each."""
-        texts = (part.text for part in self.parts if isinstance(part, Run))
-        return sum(self.plans[text].size for text in texts) + len(self.plans)
+        sizes = {text: plan.size for text, plan in self.plans.items()}
+        return sum(sizes[text] for text in self.texts)
 
     def assemble(self, translated: Mapping[str, SentenceTranslation]) -> Translation:
         """The page again, with translations in the place of its sentences."""
@@ -234,11 +263,11 @@ def _spoken_attributes(tag: str) -> list[Attribute]:
 def plan_markup(source: str, plan: Callable[[str], Plan]) -> MarkupPlan:
     """A page cut into texts, each planned by `plan`."""
     parts = cut(source)
-    texts: dict[str, None] = {}
+    texts: list[str] = []
     for part in parts:
         tags = [part.raw] if isinstance(part, Tag) else []
         if isinstance(part, Run):
-            texts[part.text] = None
+            texts.append(part.text)
             tags = [element.opening for element in part.elements]
-        texts |= dict.fromkeys(each.value for tag in tags for each in _spoken_attributes(tag))
-    return MarkupPlan(source, parts, {text: plan(text) for text in texts})
+        texts += [each.value for tag in tags for each in _spoken_attributes(tag)]
+    return MarkupPlan(source, parts, texts, {text: plan(text) for text in dict.fromkeys(texts)})

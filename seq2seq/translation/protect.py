@@ -130,8 +130,8 @@ def translate_protected(
 
 
 def _guarded(sentence: str, translation: SentenceTranslation) -> list[Item]:
-    """The items of a sentence, but for those that the glossary has another word for."""
-    terms = {term.source.casefold() for term in translation.terms}
+    """The items of a sentence, but for those that the glossary has put another word for."""
+    terms = {term.source.casefold() for term in translation.terms if term.kept}
     return [item for item in find_items(sentence) if item.text.casefold() not in terms]
 
 

@@ -5,7 +5,7 @@ weights are taken here as the emissions of the alignment HMM of Vogel et al. (19
 
 - order: what translates the next word is mostly what follows in the source;
 - likeness: names, numbers and cognates look alike in both languages;
-- the other pairs: what goes together there goes together here (one step of EM, the pair itself left out).
+- the other pairs: what goes together there goes together here (one step of EM, without what the pair itself says).
 
 All this is done twice: once as attention has it, where each target word draws on source words, and once from the other
 side, where each source word asks which target words draw on it. The links of both sides are joined as those of two

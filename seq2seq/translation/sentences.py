@@ -15,11 +15,11 @@ _TITLES = "mr mrs ms dr prof st sr jr rev gen col capt lt sgt hon pres gov sen r
 _REFERENCES = "no nos vol pp fig vs e.g i.e cf approx mt ave jan feb mar apr jun jul aug sep sept oct nov dec"
 ABBREVIATIONS = frozenset(f"{_TITLES} {_REFERENCES}".split())
 _LINE = re.compile(r"[^\n]*\n?")
-# Possessive, and tried once a run of marks: the time grows with the text's length and not with its square.
+# Possessive, and tried once a run of marks or spaces: the time grows with the text's length and not with its square.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s++(?=[\"'“‘«(\[¿¡—-]*[^\W_a-zß-ÿ]|[^\w\s\"'“‘«(\[.,;:!?])")
 _LAST_WORD = re.compile(r"([^\W\d_](?:[\w.]*[^\W_])?)\.[\"'”’»)\]]*$")
 _MARKER = re.compile(r"\s*(?:(?:[-*+•‣◦–—>#]{1,6}|\[[ xX]?\]|\d{1,3}[.)])\s+)++")
-_BAR = re.compile(r"(\s*\|\s*)")
+_BAR = re.compile(r"((?:(?<!\s)\s++)?\|\s*)")
 _LABEL = re.compile(r"\s*[A-Z][\w-]{1,20}:\s+(?=\S)")
 _LONGEST_ABBREVIATION = 20  # characters, closing quotes included
 _SYMBOLS = ("So", "Cs", "Co")  # emoji and pictographs
@@ -120,15 +120,14 @@ def _stretches(sentence: str) -> list[str]:
     if not any(map(_is_symbol, set(sentence))):
         return [sentence] if sentence else []
     runs: list[str] = []
-    symbolic = False
-    for character in sentence:
+    start, symbolic = 0, False
+    for place, character in enumerate(sentence):
         symbol = _is_symbol(character) or (symbolic and character in _JOINERS)
-        if runs and symbol == symbolic:
-            runs[-1] += character
-        else:
-            runs.append(character)
+        if symbol != symbolic and place:
+            runs.append(sentence[start:place])
+            start = place
         symbolic = symbol
-    return runs
+    return [*runs, sentence[start:]]
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from seq2seq import hub
 from seq2seq.errors import UserError
 from seq2seq.folder import FILES
 from seq2seq.translation.engine import Engine, Hypothesis, open_engine
-from seq2seq.translation.glossary import Glossary
+from seq2seq.translation.glossary import MOST_IN_A_SENTENCE, Glossary, stands_in
 from seq2seq.translation.markup import MarkupPlan, plan_markup
 from seq2seq.translation.plan import Plan
 from seq2seq.translation.protect import translate_protected
@@ -56,14 +56,16 @@ class Translator:
         engine: str = "torch",
         precision: str | None = None,
         ensemble: Sequence[str | Path] = (),
+        rerank: str | Path | None = None,
     ) -> "Translator":
         """The bundled model; or a bundled name, a model folder, or a hub id "owner/name", "owner/name@revision".
 
         engine "torch", or the faster "ctranslate2" (docs/ctranslate2.md); precision of its products float32, or with
         torch bfloat16, with ctranslate2 int8. `ensemble`, with torch alone, names more models with the same
-        tokenizer: the mean of all their probabilities decides; attention is the first one's.
+        tokenizer: the mean of all their probabilities decides; attention is the first one's. `rerank` names a model
+        of the other direction ("fr-en"): the order of the translations in a beam is its choice, too.
         """
-        return cls(open_engine(name, engine, precision, ensemble))
+        return cls(open_engine(name, engine, precision, ensemble, rerank))
 
     @property
     def model(self) -> "Transformer":
@@ -248,7 +250,7 @@ class Translator:
         found = self.engine.search(sources, search.beam_size, search.length_penalty)
         wide = max(search.beam_size, self.info.decode.beam_size)  # greedily, the rest of a sentence would suffer
         for row, sentence in enumerate(sentences if search.glossary else ()):
-            terms = search.glossary.wanted(sentence) if search.glossary else []
+            terms = search.glossary.wanted(sentence)[:MOST_IN_A_SENTENCE] if search.glossary else []
             if terms:
                 found[row] = self._writer.write(sources[row], found[row], terms, wide, search.length_penalty)
         return found
@@ -300,7 +302,7 @@ class Translator:
             target_ids=best.tokens,
             aligning=self.info.aligning,
             weights=weights,
-            terms=tuple(Term(term, to, to.casefold() in text.casefold()) for term, to in wanted),
+            terms=tuple(Term(term, to, stands_in(to, text)) for term, to in wanted),
         )
 
 
