@@ -48,6 +48,11 @@ def test_both_directions_decide(translator, reverse, sources, weight):
         assert [[one.tokens for one in beam] for beam in found] == [[one.tokens for one in beam] for beam in plain]
 
 
+def test_the_fast_engine_is_reranked_alike(translator, fast, reverse, sources):
+    found = [Reranked(one.engine, reverse).search(sources, 5, 1.0) for one in (translator, fast)]
+    assert [beam[0].tokens for beam in found[0]] == [beam[0].tokens for beam in found[1]]
+
+
 def test_in_all_else_it_is_the_first_model(translator, reverse, sources, tmp_path):
     engine = Reranked(translator.engine, reverse)
     assert (engine.info, engine.tokenizer, engine.model) == (translator.info, translator.tokenizer, translator.model)

@@ -91,7 +91,7 @@ def open_engine(
     if rerank is not None:
         from seq2seq.translation.reranking import Reranked
 
-        return Reranked(open_engine(name, engine, precision, ensemble), open_engine(rerank, engine))
+        return Reranked(open_engine(name, engine, precision, ensemble), open_engine(rerank, "torch"))
     if engine not in PRECISIONS:
         raise UserError(f"engine {engine!r} is not one of {', '.join(PRECISIONS)}")
     if precision not in (None, *PRECISIONS[engine]):
