@@ -64,7 +64,7 @@ class DataConfig(Section):
     )
     source: str = Field("en", min_length=1, description="source language code")
     target: str = Field("fr", min_length=1, description="target language code")
-    subset: str | None = Field(None, description="configuration name of a hub dataset")
+    subset: str | None = Field(None, min_length=1, description="configuration name of a hub dataset")
     train: list[str] = Field(
         [], description="dataset = files: [source, target] or one .tsv, .csv, .jsonl, .parquet, .tmx; also .gz"
     )
@@ -117,7 +117,9 @@ class TrainConfig(Section):
     """The training loop."""
 
     init: str | None = Field(
-        None, description="model from whose tokenizer and weights, of more layers the first ones, the run starts"
+        None,
+        min_length=1,
+        description="model from whose tokenizer and weights, of more layers the first ones, the run starts",
     )
     seed: int = Field(1, ge=0, lt=2**63, description="decides initialisation, order of batches and dropout")
     updates: int = Field(20_000, ge=1, description="number of updates; train.minutes replaces it")
@@ -135,7 +137,7 @@ class TrainConfig(Section):
     weight_decay: float = Field(0.0, ge=0, description="AdamW's decoupled weight decay, on matrices")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="mass given to the whole vocabulary")
     links: str | None = Field(
-        None, description="file of word links of the training pairs, by which one head is taught to align"
+        None, min_length=1, description="file of word links of the training pairs, by which one head is taught to align"
     )
     consistency: float = Field(
         0.0, ge=0, description="R-Drop: two passes over each batch, under other dropout, are to agree; twice the time"

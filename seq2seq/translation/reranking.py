@@ -73,14 +73,18 @@ class Reranked(Engine):
         self._engine.save(folder)
 
     def _look_back(self, pairs: Sequence[tuple[Sequence[int], Hypothesis]]) -> list[float]:
-        """Log-probability of each source given its translation, in nats a piece of the source."""
-        there, back = self.tokenizer, self._reverse.tokenizer
-        end = [back.eos_id]
-        sources = [back.encode(there.decode(list(source[:-1]))) + end for source, _ in pairs]
-        targets = [back.encode(there.decode(list(one.tokens[:-1]))) + end for _, one in pairs]
-        return [float(one.mean()) for one in self._reverse.likelihood(targets, sources)]
+        decode = self.tokenizer.decode
+        texts = [(decode(list(source[:-1])), decode(list(one.tokens[:-1]))) for source, one in pairs]
+        return look_back(self._reverse, texts)
 
     def _ordered(self, hypotheses: Sequence[Hypothesis], back: Sequence[float]) -> list[Hypothesis]:
         together = [one.score + self._weight * other for one, other in zip(hypotheses, back, strict=True)]
         order = sorted(range(len(hypotheses)), key=lambda place: -together[place])
         return [hypotheses[place] for place in order]
+
+
+def look_back(reverse: Engine, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Log-probability of each source given its translation, by a model of the other direction: nats a piece."""
+    encode, end = reverse.tokenizer.encode_all, [reverse.tokenizer.eos_id]
+    sources, translations = ([ids + end for ids in encode([pair[side] for pair in pairs])] for side in (0, 1))
+    return [float(one.mean()) for one in reverse.likelihood(translations, sources)]
